@@ -18,16 +18,15 @@ from tests.support.random_programs import Row, program
 from tests.test_evaluator import difference
 from understudy.contracts.workload import build
 from understudy.model.scaling import scale
-from understudy.semantics.instructions import row_of
 from understudy.semantics.predicted import predict
 from understudy.semantics.text import text_of
+from understudy.semantics.workload import row_of
 
 READ = 600
 PLAYED = int(os.environ.get("RANDOM_PROGRAMS", "120"))
 # What the player reads, and then takes for something else, or cannot play.
 STRICTER = re.compile(
-    "expected an open as those before it"
-    "|expected that of the (moves|loops) before it"
+    "expected that of the moves before it"
     "|each_file"
     "|expected either behind or last"
     "|expected (None|'.*'), as before in the stream"

@@ -240,8 +240,8 @@ int64_t und_fold_stored_bytes(const struct und_stream *stream)
 int64_t und_fold_bytes(const struct und_stream *stream)
 {
     int64_t bytes = 0;
-    for (int e = 0; e < stream->entry_count; ++e)
-        bytes += stream->entries[e].count * stream->passes * und_dump_bytes(&stream->entries[e]);
+    for (int s = 0; s < stream->step_count; ++s)
+        bytes += stream->steps[s].count * und_step_bytes(&stream->steps[s]);
     return bytes;
 }
 

@@ -164,9 +164,9 @@ static void wait_all(struct playing *playing)
 }
 
 /* As options and the method have it, rather than as it is described. */
-static void sync_files(struct playing *playing)
+static void sync_files(struct playing *playing, bool described)
 {
-    if (playing->doing != UND_PLAY || !playing->plan->sync)
+    if (playing->doing != UND_PLAY || !playing->plan->sync || !(described || playing->plan->syncs_all))
         return;
     und_series_sync(playing->series);
     take(playing, UND_SYNCING);
@@ -263,7 +263,7 @@ static void carry_out(struct playing *playing, const struct und_instruction *bod
                 und_series_sync(playing->series);
             break;
         case UND_DO_WAIT_ALL: wait_all(playing); break;
-        case UND_DO_SYNC: sync_files(playing); break;
+        case UND_DO_SYNC: sync_files(playing, here->described); break;
         case UND_DO_CLOSE: close_files(playing); break;
         case UND_DO_CALLS: call(playing); break;
         case UND_DO_PASSES:

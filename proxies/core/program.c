@@ -29,6 +29,11 @@ struct reader {
     int64_t files_in_directory; /* of what operations make, where the set is another stream's; 0: none */
     bool moves;                 /* an instruction that moves bytes has been read */
     bool in_flight;             /* moves were begun, and not waited for */
+    bool has_open;              /* an open has been read */
+    bool opens;                 /* the step in hand has one */
+    bool each_file;             /* a loop over files is being read */
+    bool orders;                /* a loop over files has been read */
+    unsigned kinds;             /* of operations of the step in hand */
     struct und_dump *dump;      /* of the step in hand */
     bool begins;
     int variables, operations; /* of it, read so far */
@@ -168,16 +173,28 @@ static bool read_open(struct und_strict *at, const json_t *value, struct reader 
     static const char *const keys[] = {"open", "mode", NULL};
     static const char *const optional[] = {"behind", "last", "direct", "write_through", "chunk_bytes", "fill", NULL};
     static const char *const modes[] = {"new", "truncate", "keep", "read", NULL};
-    struct und_stream *stream = reader->stream;
+    struct und_stream *stream = reader->stream, here = {.direct = false};
     int mode;
     if (!und_strict_object_with(at, value, keys, optional) || !use_set(at, value, "open", reader) ||
         !und_strict_choice(at, value, "mode", modes, &mode) || !read_base(at, value, reader) ||
-        !und_strict_flag_or_null(at, value, "direct", &stream->direct) ||
-        !und_strict_flag_or_null(at, value, "write_through", &stream->write_through) ||
-        !und_strict_flag_or_null(at, value, "fill", &stream->fill) ||
-        !und_strict_integer_or_null(at, value, "chunk_bytes", 1, &stream->chunk_bytes))
+        !und_strict_flag_or_null(at, value, "direct", &here.direct) ||
+        !und_strict_flag_or_null(at, value, "write_through", &here.write_through) ||
+        !und_strict_flag_or_null(at, value, "fill", &here.fill) ||
+        !und_strict_integer_or_null(at, value, "chunk_bytes", 1, &here.chunk_bytes))
         return false;
-    stream->opening = (enum und_opening)mode;
+    here.opening = (enum und_opening)mode;
+    if (reader->opens)
+        return und_strict_fail(at, "expected one open in a step");
+    if (reader->has_open &&
+        (stream->opening != here.opening || stream->direct != here.direct || stream->fill != here.fill ||
+         stream->write_through != here.write_through || stream->chunk_bytes != here.chunk_bytes))
+        return und_strict_fail(at, "expected an open as those before it in the stream");
+    stream->opening = here.opening;
+    stream->direct = here.direct;
+    stream->write_through = here.write_through;
+    stream->fill = here.fill;
+    stream->chunk_bytes = here.chunk_bytes;
+    reader->opens = reader->has_open = true;
     put(reader, UND_DO_OPEN);
     return true;
 }
@@ -192,6 +209,11 @@ static bool read_operate(struct und_strict *at, const json_t *value, struct read
         !und_rows_read(at, value, "operations", reader->sets->ranks, INT64_MAX, &made->run_count, &made->runs, &sum))
         return false;
     made->operation = (enum und_bare)kind;
+    const bool goes_on = reader->next > reader->stream->instructions && reader->next[-1].code == UND_DO_OPERATE &&
+                         reader->next[-1].operations->operation == made->operation;
+    if (reader->kinds & 1U << kind && !goes_on)
+        return und_strict_fail(at, "operate: expected all of a kind one behind the other in a step");
+    reader->kinds |= 1U << kind;
     put(reader, UND_DO_OPERATE)->operations = made;
     return true;
 }
@@ -199,6 +221,11 @@ static bool read_operate(struct und_strict *at, const json_t *value, struct read
 static bool has_rows(const struct reader *reader)
 {
     return reader->set >= 0 && reader->sets->all[reader->set].owner == UND_EACH_ROW;
+}
+
+static bool same_order(const struct und_order *a, const struct und_order *b)
+{
+    return a->rule == b->rule && a->step == b->step && a->seed == b->seed;
 }
 
 /* What all moves of a stream have in common. */
@@ -222,10 +249,12 @@ static bool read_calls(struct und_strict *at, const json_t *value, bool writes, 
         stream->flush_bytes = here.flush_bytes;
         stream->sync_bytes = here.sync_bytes;
     }
-    return (stream->operation == here.operation && stream->flush_bytes == here.flush_bytes &&
+    const bool ordered = has_rows(reader) || same_order(&stream->order, &here.order);
+    return (ordered && stream->operation == here.operation && stream->flush_bytes == here.flush_bytes &&
             stream->sync_bytes == here.sync_bytes && stream->lookups.every_bytes == here.lookups.every_bytes) ||
-           und_strict_fail(at, "expected a %s that flushes and looks up as those before it in the stream",
-                           stream->operation == UND_WRITES ? "write" : "read");
+           und_strict_fail(
+               at, "expected a %s in the order of those before it in the stream, which flushes and looks up as they do",
+               stream->operation == UND_WRITES ? "write" : "read");
 }
 
 static bool read_variable(struct und_strict *at, const json_t *value, const char *verb, int64_t ranks,
@@ -270,9 +299,22 @@ static bool read_move(struct und_strict *at, const json_t *value, const char *ve
         (!reader->dump->repeats && !read_variable(at, value, verb, reader->sets->ranks, variable)))
         return false;
     reader->stream->notes_places = reader->stream->notes_places || variable->place;
+    if (has_rows(reader) && !reader->each_file)
+        return und_strict_fail(at, "expected each_file around it, since the files are of each row");
     reader->in_flight = reader->in_flight || json_is_true(json_object_get(value, "nonblocking"));
     put(reader, UND_DO_MOVE)->variable = variable;
     return true;
+}
+
+/* All loops over files of a stream are in one. */
+static bool take_order(struct und_strict *at, struct reader *reader, const struct und_order *order)
+{
+    if (!has_rows(reader))
+        return und_strict_fail(at, "each_file: expected a set of files of each row");
+    if (reader->orders && !same_order(&reader->stream->order, order))
+        return und_strict_fail(at, "order: expected that of the loops before it in the stream");
+    reader->stream->order = *order;
+    return reader->orders = true;
 }
 
 static bool read_body(struct und_strict *at, const json_t *array, struct reader *reader, int depth);
@@ -284,6 +326,7 @@ static bool read_loop(struct und_strict *at, const json_t *value, const char *ve
     static const char *const files[] = {"each_file", "do", NULL}, *const order[] = {"order", NULL};
     struct und_stream *stream = reader->stream;
     struct und_instruction *loop = put(reader, code);
+    struct und_order of_files = {.rule = UND_CONSECUTIVE};
     const json_t *body;
     int64_t times = 1;
     const bool right =
@@ -291,15 +334,18 @@ static bool read_loop(struct und_strict *at, const json_t *value, const char *ve
         : code == UND_DO_PASSES
             ? und_strict_object(at, value, repeat) && und_strict_integer(at, value, "repeat", 1, UND_MAX_PASSES, &times)
             : und_strict_object_with(at, value, files, order) && use_set(at, value, "each_file", reader) &&
-                  und_order_read(at, value, &stream->order);
+                  und_order_read(at, value, &of_files) && take_order(at, reader, &of_files);
     if (!right || !und_strict_array(at, value, code == UND_DO_IN_TURN ? verb : "do", 1, SIZE_MAX, &body))
         return false;
     const size_t mark = und_strict_key(at, code == UND_DO_IN_TURN ? verb : "do");
     stream->in_turn = stream->in_turn || code == UND_DO_IN_TURN;
     stream->passes = times > stream->passes ? times : stream->passes;
     loop->times = times;
+    const bool each_file = reader->each_file;
+    reader->each_file = each_file || code == UND_DO_EACH_FILE;
     if (!read_body(at, body, reader, depth + 1))
         return false;
+    reader->each_file = each_file;
     loop->body = (int)(reader->next - loop - 1);
     und_strict_up(at, mark);
     return true;
@@ -508,8 +554,9 @@ static bool end_step(struct und_strict *at, struct reader *reader, int s, int *c
     struct und_step *step = &stream->steps[s];
     struct und_dump *dump = reader->dump;
     const struct und_step *last = s > 0 ? step - 1 : NULL;
-    const int64_t all = und_product(dump->count, und_product(und_dump_bytes(dump), stream->passes));
     step->dump = dump;
+    dump->described_bytes = und_step_bytes(step);
+    const int64_t all = und_product(dump->count, dump->described_bytes);
     step->first = stream->dump_count;
     step->count = dump->count;
     step->begins = reader->begins || s == 0 || dump->calls.count > 0 ||
@@ -519,7 +566,6 @@ static bool end_step(struct und_strict *at, struct reader *reader, int s, int *c
     *contents += step->begins ? dump->count : 0;
     stream->dump_count += dump->count;
     stream->step_count = s + 1;
-    dump->described_bytes = und_product(und_dump_bytes(dump), stream->passes);
     if (all < 0 || all > INT64_MAX - *bytes)
         return und_strict_fail(at, "the steps up to here have more than %" PRId64 " bytes", INT64_MAX);
     *bytes += all;
@@ -545,7 +591,8 @@ static bool read_steps(struct und_strict *at, const json_t *value, struct reader
         const size_t here = und_strict_element(at, (size_t)s);
         struct und_instruction *begin = reader->next;
         reader->dump = &stream->entries[s];
-        reader->begins = false;
+        reader->begins = reader->opens = false;
+        reader->kinds = 0;
         reader->variables = reader->operations = 0;
         if (!read_times(at, step, reader->dump) || !und_strict_array(at, step, "do", 1, SIZE_MAX, &body))
             return false;
@@ -592,7 +639,8 @@ static bool check_moves(struct und_strict *at, const struct und_stream *stream)
 /* In each step: open before moves, close behind them, unless the stream closes its files behind their last use. */
 static bool check_order(struct und_strict *at, const struct und_stream *stream)
 {
-    bool is_open = false;
+    const bool numbered = stream->own.numbered && !stream->stays_open && stream->source < 0;
+    bool is_open = false, opened = false; /* since the content began */
     for (int s = 0; s < stream->step_count; ++s)
         for (int i = 0; i < stream->steps[s].instruction_count; ++i) {
             const struct und_instruction *here = &stream->steps[s].instructions[i];
@@ -601,6 +649,10 @@ static bool check_order(struct und_strict *at, const struct und_stream *stream)
                 return und_strict_fail(at, "steps[%d]: expected open before what moves, flushes or closes files", s);
             if (here->code == UND_DO_BEGIN && is_open && !stream->stays_open)
                 return und_strict_fail(at, "steps[%d]: expected close before begin", s);
+            opened = opened && here->code != UND_DO_BEGIN;
+            if (here->code == UND_DO_OPEN && opened && numbered)
+                return und_strict_fail(at, "steps[%d]: expected begin before files are opened again", s);
+            opened = opened || here->code == UND_DO_OPEN;
             is_open = here->code == UND_DO_OPEN || (is_open && here->code != UND_DO_CLOSE);
         }
     return !is_open || stream->stays_open || und_strict_fail(at, "expected close, or close_last, behind open");
@@ -617,10 +669,18 @@ static bool has_other_than_calls(const struct und_stream *stream)
     return other;
 }
 
+static bool has_moves(const struct und_stream *stream)
+{
+    for (int e = 0; e < stream->entry_count; ++e)
+        if (stream->entries[e].variable_count > 0)
+            return true;
+    return false;
+}
+
 static bool check_rules(struct und_strict *at, const struct und_stream *stream)
 {
     const bool rows = stream->own.owner == UND_EACH_ROW, reads = stream->operation == UND_READS;
-    const bool looks_up = stream->lookups.every_bytes > 0;
+    const bool looks_up = stream->lookups.every_bytes > 0, moves = has_moves(stream);
     const struct {
         bool wrong;
         const char *what;
@@ -631,9 +691,12 @@ static bool check_rules(struct und_strict *at, const struct und_stream *stream)
         {looks_up && (reads || rows || stream->order.rule != UND_CONSECUTIVE),
          "lookups: expected writes in the order of their bytes to files of ranks"},
         {stream->flush_bytes + stream->sync_bytes > 0 && reads, "flush_bytes: expected writes"},
-        {reads != (stream->opening == UND_OPEN_READ) && und_dump_bytes(&stream->entries[0]) > 0,
-         "mode: expected read for reads, and another for writes"},
+        {reads != (stream->opening == UND_OPEN_READ) && moves, "mode: expected read for reads, and another for writes"},
+        {stream->stays_open && stream->own.numbered && !reads && moves && stream->opening != UND_OPEN_KEEP,
+         "close_last: expected an open that keeps what is there"},
         {rows && stream->stays_open, "close_last: expected false in files of each row"},
+        {stream->stays_open && stream->own.names == 0 && stream->source < 0,
+         "close_last: expected a set with an index that comes again, or none"},
         {stream->own.tree && has_other_than_calls(stream), "expected calls and compute alone with a set of callers"},
         {stream->chunk_bytes > UINT32_MAX, "chunk_bytes: expected at most 4294967295, since HDF5 has no larger chunks"},
     };

@@ -139,6 +139,26 @@ int und_stream_set(const struct und_stream *stream, int dump)
     return und_stream_reuses(stream) ? (int)(content % stream->own.names) : content;
 }
 
+static int64_t moved_by(const struct und_instruction *body, int count)
+{
+    int64_t bytes = 0;
+    for (int i = 0; i < count && bytes >= 0; i += 1 + body[i].body) {
+        const bool loops = body[i].body > 0;
+        const int64_t times = body[i].code == UND_DO_PASSES ? body[i].times : 1;
+        const int64_t more = body[i].code == UND_DO_MOVE ? und_variable_bytes(body[i].variable)
+                             : loops                     ? und_product(times, moved_by(&body[i + 1], body[i].body))
+                                                         : 0;
+        bytes = more < 0 || more > INT64_MAX - bytes ? -1 : bytes + more;
+    }
+    return bytes;
+}
+
+int64_t und_step_bytes(const struct und_step *step)
+{
+    return step->dump->calls.count > 0 ? und_dump_bytes(step->dump)
+                                       : moved_by(step->instructions, step->instruction_count);
+}
+
 int64_t und_dump_bytes(const struct und_dump *dump)
 {
     return dump->calls.count > 0 ? und_calls_bytes(&dump->calls)

@@ -195,6 +195,9 @@ static inline bool und_stream_grows(const struct und_stream *stream)
 /* Bytes of one dump over all ranks, as it stands now; -1 when they do not fit 63 bits. */
 int64_t und_dump_bytes(const struct und_dump *dump);
 
+/* Bytes that a dump of a step moves over all ranks, each as often as it does; -1 when they do not fit 63 bits. */
+int64_t und_step_bytes(const struct und_step *step);
+
 /* Bytes of a dump that do not go over others of its files. */
 int64_t und_dump_new_bytes(const struct und_dump *dump);
 

@@ -175,12 +175,6 @@ class _Stream:
         simple = self.maybe(0.5) or self.base or self.turns or self.method == "stdio" or again
         if simple:
             body = [*self.before(), self.open(), *self.work(), "close"]
-            if self.last and self.maybe(0.4):  # opened twice in a step
-                half = self.chosen()
-                parts = [half[: len(half) // 2], half[len(half) // 2 :]]
-                body = []
-                for part in filter(None, parts):
-                    body += [self.open(), *self.passes([self.again(v) for v in part]), "close"]
             body = [{"in_turn": body}] if self.turns else body
             return [{"repeat": self.rng.randint(1, 3), "do": [*begins, *self.early(), *body]}]
         steps = [{"do": [*begins, *self.before(), self.open(), *self.work()]}]
@@ -213,10 +207,9 @@ class _Stream:
             made.append(self.move())
             if self.maybe(0.5):  # a run of moves goes on
                 continue
-            made += ["sync"] if self.syncs else []
+            made += ["sync"] if self.syncs and self.maybe(0.7) else []
             made += self.operate() if self.maybe(0.3) and not self.turns else []
             made += [{"compute": 0.001}] if self.maybe(0.2) else []
-        made += ["sync"] if self.syncs and made[-1] != "sync" and "write" in made[-1] else []
         return self.passes(made)
 
     def passes(self, body: list[Any]) -> list[Any]:

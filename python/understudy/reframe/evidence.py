@@ -224,8 +224,11 @@ def _moved_by(stream: Stream, dump: Step) -> dict[str, int]:
     """The bytes of a dump by the phase that moves them."""
     if dump.calls is None:
         return {stream.operation: dump.moved_bytes}
-    sizes = {kind: dump.calls.sizes(kind) for kind in ("read", "write")}
-    return {kind: sum(size * n for size, n in found.items()) for kind, found in sizes.items()}
+    kinds = {"read": ("read",), "write": ("write", "copy")}
+    return {
+        phase: sum(size * n for kind in of for size, n in dump.calls.sizes(kind).items())
+        for phase, of in kinds.items()
+    }
 
 
 def _dump_faults(played: PlayedDump, dump: Occurrence, phases: Mapping[str, int]) -> Iterator[str]:

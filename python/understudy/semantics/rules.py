@@ -19,6 +19,7 @@ from understudy.semantics.program import (
     CALLERS,
     EACH_RANK,
     EACH_ROW,
+    KEEP,
     READ,
     Begin,
     Body,
@@ -130,6 +131,7 @@ def _step_faults(stream: Stream, step: Step, ranks: int) -> Iterator[Fault]:
     called = [i for i in step.body if isinstance(i, Calls)]
     if stream.set.owner == CALLERS and len(called) != 1:
         yield "do", "expected calls once, since the set is of callers"
+    opened, kinds, last = False, set[str](), None
     moved: list[Variable] = []
     yield from _flight_faults(step.body, "do")
     for key, instruction, depth in placed(step.body):
@@ -146,8 +148,19 @@ def _step_faults(stream: Stream, step: Step, ranks: int) -> Iterator[Fault]:
         if isinstance(instruction, Calls) and stream.set.tree is not None:
             for inner, message in syscalls.faults(stream.set.tree, instruction.list, ranks):
                 yield inner.replace("calls.", f"{key}.", 1), message
-        if isinstance(instruction, Move):
-            moved.append(instruction.variable)
+        match instruction:
+            case Move():
+                moved.append(instruction.variable)
+            case Open() if opened:
+                yield key, "expected one open in a step"
+            case Open():
+                opened = True
+            case Operate():
+                if instruction.kind in kinds and instruction.kind != last:
+                    expected = "expected all of a kind one behind the other in a step"
+                    yield f"{key}.operate", f"{expected}, got {instruction.kind!r} again"
+                kinds.add(instruction.kind)
+        last = instruction.kind if isinstance(instruction, Operate) else None
     wrong_names = names_fault(moved)
     if wrong_names:
         yield "do", wrong_names
@@ -265,11 +278,22 @@ def _alone(stream: Stream) -> str:
 # -- which files are open -------------------------------------------------------------------------
 
 
+def _truncates(stream: Stream) -> bool:
+    """Whether it writes files that it empties or makes first."""
+    moves = stream.operation == "write" and next(stream.moves, None) is not None
+    return moves and stream.open.mode != KEEP
+
+
 def _order_faults(stream: Stream) -> Iterator[Fault]:
     """Open before moves, close behind them, unless the stream closes its files behind their last
     use."""
     if stream.closes and stream.is_flood:
         yield "close_last", "expected false in files of each row"
+    elif stream.closes and stream.set.numbered and stream.set.names is None and not stream.last:
+        yield "close_last", "expected a set with an index that comes again, or none"
+    elif stream.closes and stream.set.numbered and _truncates(stream):
+        yield "close_last", f"expected an open with keep, got {stream.open.mode}"
+    opened = False  # since the content began
     is_open = False
     for j, step in enumerate(stream.steps):
         rows = set[str]()  # keys of loops over the files of rows
@@ -289,6 +313,14 @@ def _order_faults(stream: Stream) -> Iterator[Fault]:
             if isinstance(instruction, Begin) and is_open and not stream.closes:
                 yield at, "expected close before begin"
                 return
+            if isinstance(instruction, Begin):
+                opened = False
+            if isinstance(instruction, Open):
+                again = stream.set.numbered and not stream.closes and stream.last is None
+                if opened and again:
+                    yield at, "expected begin before files are opened again"
+                    return
+                opened = True
             is_open = (is_open or isinstance(instruction, Open)) and not isinstance(
                 instruction, Close
             )
