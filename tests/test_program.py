@@ -129,7 +129,7 @@ REFUSED: list[tuple[str, Any, str]] = [
         "streams[0].steps[0].do[1].open: expected the na",
     ),
     ("streams/0/steps/0/do/2/shape", [-1], "streams[0].steps[0].do[2].shape[0]: expected at le"),
-    ("streams/0/steps/0/do/2/size", 1, "streams[0].steps[0].do[2].top level: key 'size' is un"),
+    ("streams/0/steps/0/do/2/size", 1, "streams[0].steps[0].do[2]: key 'size' is un"),
     ("streams/0/steps/0/do/1", "sync", "streams[0]: expected an open of a set, or the key set"),
     ("streams/1/close_last", False, "streams[1].steps"),
 ]
@@ -155,7 +155,7 @@ OF_PLAYER: list[tuple[str, Any, str]] = [
     ("streams/0/steps/0/do/2/file", 1, "file: expected one of the set"),
     ("streams/0/steps/0/do/1/open", "data", 'expected the name of a set, found "data"'),
     ("streams/1/name", "checkpoint", "the name checkpoint is taken by a stream before it"),
-    ("streams/1/steps/0/do/0/open", "checkpoint", "expected behind or last with a stream"),
+    ("streams/1/steps/0/do/0/open", "checkpoint", "expected begin in the first step"),
     ("streams/0/steps/0/do/3", "spread", 'expected a step with "lasting" of more than 0'),
     ("streams/0/steps/0/do/3", {"repeat": 2, "do": ["sync"]}, "repeat: expected reads"),
 ]

@@ -559,6 +559,9 @@ static bool end_step(struct und_strict *at, struct reader *reader, int s, int *c
     const int64_t all = und_product(dump->count, dump->described_bytes);
     step->first = stream->dump_count;
     step->count = dump->count;
+    const bool numbered = reader->set >= 0 && (reader->sets->all[reader->set].numbered || stream->source >= 0);
+    if (s == 0 && numbered && !reader->begins && dump->calls.count == 0)
+        return und_strict_fail(at, "do: expected begin in the first step, since the set has an index");
     step->begins = reader->begins || s == 0 || dump->calls.count > 0 ||
                    (reader->set >= 0 && !reader->sets->all[reader->set].numbered);
     step->content = step->begins ? *contents : *contents - 1;

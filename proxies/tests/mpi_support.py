@@ -19,8 +19,9 @@ from typing import Any
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-sys.path.insert(0, str(ROOT / "python"))
+sys.path[:0] = [str(ROOT / "python"), str(ROOT)]
 
+from tests.support.keys import to_keys  # noqa: E402
 from understudy.contracts.workload import build, load  # noqa: E402
 from understudy.errors import UnderstudyError  # noqa: E402
 from understudy.semantics.workload import row_of  # noqa: E402
@@ -88,7 +89,7 @@ def program(workload: Json) -> Json:
 
 def keys(path: Path) -> Json:
     """A workload in a file, as keys."""
-    found: Json = json.loads(load(path).to_keys())
+    found: Json = json.loads(to_keys(load(path)))
     return found
 
 

@@ -203,7 +203,8 @@ static void test_invalid_input(void **state)
         {STEP "do/1/behind", "'input'",
          IN_STEP ".do[1].behind: expected the name of a stream before it, found \"input\""},
         {STEP "do/3", "{'read': 'b', 'type': 'i16', 'shape': [7], 'transfer_bytes': 1}",
-         IN_STEP ".do[3]: expected a write that flushes and looks up as those before it in the stream"},
+         IN_STEP ".do[3]: expected a write in the order of those before it in the stream, which flushes and looks up "
+                 "as they do"},
         {VARIABLE "count", "0", IN_VARIABLE ".count: expected an integer of at least 1, found 0"},
         {VARIABLE "type", "'f16'",
          IN_VARIABLE ".type: expected byte, i8, u8, i16, u16, i32, u32, i64, u64, f32 or f64, found \"f16\""},
@@ -329,7 +330,9 @@ static void test_ranks_that_are_late(void **state)
     struct und_error error;
     json_t *root = parse(base);
     (void)state;
-    change(root, STEP "do/0", "{'wait': [[2, 0], [1, 0.5], [1, 2]]}");
+    json_t *stream_row = json_array_get(json_object_get(root, "streams"), 0);
+    json_t *body = json_object_get(json_array_get(json_object_get(stream_row, "steps"), 0), "do");
+    json_array_insert_new(body, 1, parse("{'wait': [[2, 0], [1, 0.5], [1, 2]]}"));
     struct und_workload *workload = read_value(root, &error);
     assert_non_null(workload);
     const struct und_stream *stream = &workload->streams[0];

@@ -293,6 +293,8 @@ def _order_faults(stream: Stream) -> Iterator[Fault]:
         yield "close_last", "expected a set with an index that comes again, or none"
     elif stream.closes and stream.set.numbered and _truncates(stream):
         yield "close_last", f"expected an open with keep, got {stream.open.mode}"
+    if (stream.set.numbered or stream.last) and stream.steps[0].continues:
+        yield "steps[0].do", "expected begin in the first step, since the set has an index"
     opened = False  # since the content began
     is_open = False
     for j, step in enumerate(stream.steps):

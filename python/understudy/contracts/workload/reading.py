@@ -109,7 +109,8 @@ def _check_body(body: Any, at: str, where: str) -> None:
         worst = _worst(instruction, verb)
         if worst is not None:
             key, message = _fault(worst)
-            raise UnderstudyError(f"{where}: {here}.{key}: {message}")
+            key = "" if key == TOP else f".{key}"
+            raise UnderstudyError(f"{where}: {here}{key}: {message}")
         if verb == "calls":
             _check_calls(instruction["do"], f"{here}.do", where)
             continue
@@ -134,7 +135,8 @@ def _check_calls(rows: Any, at: str, where: str) -> None:
         worst = _worst(row, kind if kind.startswith("call_") else f"calls_{kind}")
         if worst is not None:
             key, message = _fault(worst)
-            raise UnderstudyError(f"{where}: {here}.{key}: {message}")
+            key = "" if key == TOP else f".{key}"
+            raise UnderstudyError(f"{where}: {here}{key}: {message}")
         if not kind.startswith("call_"):
             _check_calls(row["do"], f"{here}.do", where)
 
@@ -274,9 +276,12 @@ def _expectation(error: Any) -> str:
     return f"expected {expected}, got {got if len(got) <= 60 else got[:60] + '…'}"
 
 
+TOP = "top level"
+
+
 def _key(path: Iterable[str | int]) -> str:
     text = "".join(f"[{p}]" if isinstance(p, int) else f".{p}" for p in path).lstrip(".")
-    return text or "top level"
+    return text or TOP
 
 
 def _workload(row: dict[str, Any], streams: tuple[Stream, ...]) -> Workload:
