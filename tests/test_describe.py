@@ -154,3 +154,9 @@ def test_the_how_to_is_true(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     for command in commands:
         done = CliRunner().invoke(main, command[1:])
         assert done.exit_code == 0, (command, done.output)
+
+
+def test_a_workload_is_no_trace() -> None:
+    done = CliRunner().invoke(main, ["describe", str(ROOT / "docs" / "by-hand.json")])
+    assert done.exit_code != 0
+    assert "by-hand.json: it is a workload, not a trace; play it with: mpirun" in done.output

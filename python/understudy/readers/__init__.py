@@ -47,6 +47,9 @@ def reader_of(trace: Path) -> ModuleType:
         if head.startswith(getattr(module, "STARTS", ())):
             return module
     expected = " or ".join(f"{m.KIND} ({', '.join(m.SUFFIXES)})" for m in known)
+    if b'"understudy/workload/' in head:
+        play = f"mpirun -n RANKS understudy-replay -w {trace} -o DIRECTORY"
+        raise UnderstudyError(f"{trace}: it is a workload, not a trace; play it with: {play}")
     message = f"{trace}: it starts with {head[:8]!r}, expected {expected}"
     if trace.suffix == ".bp":
         message += "; a program that writes the contents of a BP file: understudy skel replay FILE"
