@@ -113,8 +113,9 @@ def _words(instruction: Instruction, thread: Stream) -> Iterator[str]:
             yield f"skew [{late}]"
         case Open():
             yield f"open {thread.set.name} {instruction.mode}"
-            yield from _flags(last=thread.last is not None, direct=instruction.direct)
-            yield from _flags(write_through=instruction.write_through)
+            yield from (f"behind {thread.behind}",) if thread.behind else ()
+            yield from (f"last of {thread.last}",) if thread.last else ()
+            yield from _flags(direct=instruction.direct, write_through=instruction.write_through)
             if instruction.chunk_bytes is not None:
                 yield f"chunk {instruction.chunk_bytes}"
             yield from _flags(fill=instruction.fill)
