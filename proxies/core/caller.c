@@ -267,6 +267,15 @@ static void reach(struct und_caller *caller, int64_t file, int64_t end)
                 caller->stream->name, caller->stream->own.tree->stored_bytes);
 }
 
+/* Before more than the workload says gets to storage. */
+static void check_room(struct und_caller *caller, int64_t file, int64_t end)
+{
+    const int64_t more = end - caller->files[file].most;
+    if (more > 0 && more > caller->stream->own.tree->stored_bytes - caller->stored)
+        UND_DIE("posix: the files of the stream %s take more than the %" PRId64 " bytes that it states",
+                caller->stream->name, caller->stream->own.tree->stored_bytes);
+}
+
 /* What is behind the end is gone. */
 static void cut(struct und_caller *caller, int64_t file, int64_t end)
 {
@@ -436,6 +445,7 @@ static bool make_move(struct und_caller *caller, const struct und_call *call)
     const size_t bytes = (size_t)call->bytes;
     ssize_t moved;
     if (writes) {
+        check_room(caller, handle->opened->file, place + call->bytes);
         const void *data = written_at(caller, call, handle->opened, place);
         moved = call->has_place ? pwrite(handle->descriptor, data, bytes, (off_t)place)
                                 : write(handle->descriptor, data, bytes);
@@ -461,7 +471,8 @@ static bool make_copy(struct und_caller *caller, const struct und_call *call)
 {
     const struct handle *handle = handle_of(caller, call);
     int64_t moved = 0;
-    copied_into(caller, call);
+    const struct opened *into = copied_into(caller, call);
+    check_room(caller, into->file, into->place + call->moved);
     for (;;) {
         const ssize_t more = copy_file_range(handle->descriptor, NULL, caller->handles[call->other].descriptor, NULL,
                                              (size_t)(call->length - moved), 0);
@@ -563,7 +574,7 @@ static void leave(const struct spot *spot)
 static bool make_symlink(struct und_caller *caller, const struct und_call *call, const char *path,
                          const struct spot *spot)
 {
-    char target[PATH_MAX] = "none";
+    char target[PATH_MAX] = "none/none"; /* which no open makes */
     int64_t other;
     if (call->has_other) {
         size_t length = 0;

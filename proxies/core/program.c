@@ -643,6 +643,7 @@ static bool check_moves(struct und_strict *at, const struct und_stream *stream)
 static bool check_order(struct und_strict *at, const struct und_stream *stream)
 {
     const bool numbered = stream->own.numbered && !stream->stays_open && stream->source < 0;
+    const bool rows = stream->own.owner == UND_EACH_ROW;
     bool is_open = false, opened = false; /* since the content began */
     for (int s = 0; s < stream->step_count; ++s)
         for (int i = 0; i < stream->steps[s].instruction_count; ++i) {
@@ -652,6 +653,12 @@ static bool check_order(struct und_strict *at, const struct und_stream *stream)
                 return und_strict_fail(at, "steps[%d]: expected open before what moves, flushes or closes files", s);
             if (here->code == UND_DO_BEGIN && is_open && !stream->stays_open)
                 return und_strict_fail(at, "steps[%d]: expected close before begin", s);
+            if (here->code == UND_DO_CLOSE && stream->stays_open)
+                return und_strict_fail(at, "steps[%d]: expected no close, since the stream has close_last", s);
+            if (here->code == UND_DO_OPERATE && !is_open && !rows && und_step_has(&stream->steps[s], UND_DO_OPEN))
+                return und_strict_fail(at, "steps[%d]: expected operate behind open, before close", s);
+            if (here->code == UND_DO_BEGIN && !stream->own.numbered && stream->source < 0)
+                return und_strict_fail(at, "steps[%d]: expected no begin, since the set has no index", s);
             opened = opened && here->code != UND_DO_BEGIN;
             if (here->code == UND_DO_OPEN && opened && numbered)
                 return und_strict_fail(at, "steps[%d]: expected begin before files are opened again", s);
@@ -697,6 +704,8 @@ static bool check_rules(struct und_strict *at, const struct und_stream *stream)
         {reads != (stream->opening == UND_OPEN_READ) && moves, "mode: expected read for reads, and another for writes"},
         {stream->stays_open && stream->own.numbered && !reads && moves && stream->opening != UND_OPEN_KEEP,
          "close_last: expected an open that keeps what is there"},
+        {!stream->own.numbered && stream->source < 0 && !reads && moves && stream->opening != UND_OPEN_KEEP,
+         "mode: expected keep, since the set has no index"},
         {rows && stream->stays_open, "close_last: expected false in files of each row"},
         {stream->stays_open && stream->own.names == 0 && stream->source < 0,
          "close_last: expected a set with an index that comes again, or none"},

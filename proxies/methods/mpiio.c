@@ -91,8 +91,13 @@ static void wait_all(struct und_file *file)
 {
     for (int i = 0; i < file->flight_count; ++i) {
         struct flight *flight = &file->flights[i];
-        MPI_Status status;
-        const int code = MPI_Wait(&file->requests[i], &status);
+        MPI_Status status = {.MPI_ERROR = MPI_SUCCESS};
+        int code = MPI_SUCCESS, done = 0;
+        while (code == MPI_SUCCESS && !done) /* Open MPI crashes where MPI_Wait meets an error of a file */
+            code = MPI_Request_get_status(file->requests[i], &done, &status);
+        code = code == MPI_SUCCESS ? status.MPI_ERROR : code;
+        if (code == MPI_SUCCESS)
+            code = MPI_Wait(&file->requests[i], &status);
         end_call(code, &status, &flight->unit, file, flight->writes ? "write" : "read", flight->offset);
     }
     file->flight_count = 0;

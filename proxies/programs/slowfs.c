@@ -270,7 +270,7 @@ static int slow_release(const char *path, struct fuse_file_info *file)
 static int slow_truncate(const char *path, off_t bytes, struct fuse_file_info *file)
 {
     if (is_counts(path))
-        return begin_anew();
+        return bytes == 0 ? begin_anew() : -EPERM;
     wait_for(STAT, 0);
     if (file)
         return result_of(ftruncate((int)file->fh, bytes));
@@ -296,6 +296,8 @@ static int slow_symlink(const char *target, const char *path)
 
 static int slow_link(const char *path, const char *other)
 {
+    if (is_counts(path) || is_counts(other))
+        return -EPERM;
     wait_for(CREATE, 0);
     return result_of(linkat(slow.backing, below(path), slow.backing, below(other), 0));
 }
@@ -308,6 +310,8 @@ static int slow_mknod(const char *path, mode_t mode, dev_t device)
 
 static int slow_unlink(const char *path)
 {
+    if (is_counts(path))
+        return -EPERM;
     wait_for(REMOVE, 0);
     return result_of(unlinkat(slow.backing, below(path), 0));
 }
@@ -320,6 +324,8 @@ static int slow_rmdir(const char *path)
 
 static int slow_rename(const char *path, const char *other, unsigned int flags)
 {
+    if (is_counts(path) || is_counts(other))
+        return -EPERM;
     wait_for(REMOVE, 0);
     return result_of(renameat2(slow.backing, below(path), slow.backing, below(other), flags));
 }
@@ -356,12 +362,16 @@ static int slow_statfs(const char *path, struct statvfs *status)
 
 static int slow_chmod(const char *path, mode_t mode, struct fuse_file_info *file)
 {
+    if (is_counts(path))
+        return -EPERM;
     wait_for(STAT, 0);
     return result_of(file ? fchmod((int)file->fh, mode) : fchmodat(slow.backing, below(path), mode, 0));
 }
 
 static int slow_chown(const char *path, uid_t user, gid_t group, struct fuse_file_info *file)
 {
+    if (is_counts(path))
+        return -EPERM;
     wait_for(STAT, 0);
     return result_of(file ? fchown((int)file->fh, user, group)
                           : fchownat(slow.backing, below(path), user, group, AT_SYMLINK_NOFOLLOW));
@@ -369,6 +379,8 @@ static int slow_chown(const char *path, uid_t user, gid_t group, struct fuse_fil
 
 static int slow_utimens(const char *path, const struct timespec times[2], struct fuse_file_info *file)
 {
+    if (is_counts(path)) /* as an open that empties it does */
+        return 0;
     wait_for(STAT, 0);
     return result_of(file ? futimens((int)file->fh, times)
                           : utimensat(slow.backing, below(path), times, AT_SYMLINK_NOFOLLOW));

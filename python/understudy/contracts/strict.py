@@ -199,7 +199,7 @@ class _Place:
         if not isinstance(value, dict):
             raise self.unexpected("an object with the key rule", value)
         rules = {get_args(get_type_hints(k)["rule"])[0]: k for k in kinds}
-        if value.get("rule") not in rules:
+        if not isinstance(value.get("rule"), str) or value["rule"] not in rules:
             raise self.below("rule").unexpected(_listed(rules), value.get("rule"))
         return self._object(rules[value["rule"]], value)
 

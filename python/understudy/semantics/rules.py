@@ -39,6 +39,7 @@ from understudy.semantics.program import (
     Stream,
     Sync,
     WaitAll,
+    flat,
 )
 from understudy.semantics.types import CONSECUTIVE, MAX_DUMPS, Variable
 
@@ -278,6 +279,19 @@ def _alone(stream: Stream) -> str:
 # -- which files are open -------------------------------------------------------------------------
 
 
+def _wrong_place(stream: Stream, step: Step, instruction: Instruction, is_open: bool) -> str:
+    """Why an instruction cannot stand where it does; empty if it can."""
+    match instruction:
+        case Close() if stream.closes:
+            return "expected no close, since the stream has close_last"
+        case Begin() if not stream.set.numbered and stream.last is None:
+            return "expected no begin, since the set has no index"
+        case Operate() if not is_open and not stream.is_flood:
+            if any(isinstance(i, Open) for i in flat(step.body)):
+                return "expected operate behind open, before close"
+    return ""
+
+
 def _truncates(stream: Stream) -> bool:
     """Whether it writes files that it empties or makes first."""
     moves = stream.operation == "write" and next(stream.moves, None) is not None
@@ -295,6 +309,8 @@ def _order_faults(stream: Stream) -> Iterator[Fault]:
         yield "close_last", f"expected an open with keep, got {stream.open.mode}"
     if (stream.set.numbered or stream.last) and stream.steps[0].continues:
         yield "steps[0].do", "expected begin in the first step, since the set has an index"
+    if not stream.set.numbered and stream.last is None and _truncates(stream):
+        yield "set", f"expected an open with keep, since it has no index, got {stream.open.mode}"
     opened = False  # since the content began
     is_open = False
     for j, step in enumerate(stream.steps):
@@ -314,6 +330,10 @@ def _order_faults(stream: Stream) -> Iterator[Fault]:
                 return
             if isinstance(instruction, Begin) and is_open and not stream.closes:
                 yield at, "expected close before begin"
+                return
+            fault = _wrong_place(stream, step, instruction, is_open)
+            if fault:
+                yield at, fault
                 return
             if isinstance(instruction, Begin):
                 opened = False
