@@ -91,12 +91,14 @@ static void wait_all(struct und_file *file)
 {
     for (int i = 0; i < file->flight_count; ++i) {
         struct flight *flight = &file->flights[i];
-        MPI_Status status = {.MPI_ERROR = MPI_SUCCESS};
+        MPI_Status status;
         int code = MPI_SUCCESS, done = 0;
         while (code == MPI_SUCCESS && !done) /* Open MPI crashes where MPI_Wait meets an error of a file */
             code = MPI_Request_get_status(file->requests[i], &done, &status);
-        code = code == MPI_SUCCESS ? status.MPI_ERROR : code;
-        if (code == MPI_SUCCESS)
+        MPI_Count moved = 0;
+        if (code == MPI_SUCCESS && flight->unit.bytes > 0)
+            MPI_Get_elements_x(&status, flight->unit.type, &moved);
+        if (code == MPI_SUCCESS && moved == flight->unit.bytes)
             code = MPI_Wait(&file->requests[i], &status);
         end_call(code, &status, &flight->unit, file, flight->writes ? "write" : "read", flight->offset);
     }
