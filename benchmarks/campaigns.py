@@ -28,7 +28,7 @@ from typing import Any
 
 from benchmarks.support import sides
 from tests.rehearsal.slow import mounted
-from understudy.contracts.workload import Dump, Stream, Variable
+from understudy.contracts.workload import Dump, Pattern, Variable
 
 ROOT = Path(__file__).resolve().parents[1]
 SIDES = ("before", "after")
@@ -84,7 +84,7 @@ environments = [{{
 def checkpoint() -> str:
     """A workload of one checkpoint, many times what the limit lets through at once (0.1 s)."""
     data = Variable(name="data", type="byte", shape=(RANKS * BYTES,))
-    stream = Stream(
+    stream = Pattern(
         name="checkpoint",
         role="checkpoint",
         operation="write",

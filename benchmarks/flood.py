@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.support import sides
-from understudy.contracts.workload import Dump, Order, Stream, Variable
+from understudy.contracts.workload import Dump, Order, Pattern, Variable
 
 SOURCE = Path(__file__).parent / "support" / "smallfiles.c"
 ORDERS = {"consecutive": Order(), "shuffled": Order(rule="shuffled", seed=1)}
@@ -36,7 +36,7 @@ class Bench:
     def player_s(self, order: str, passes: int) -> float:
         """CPU seconds of a run of the player."""
         rows = Variable(name="v", type="byte", shape=(self.files, self.file_bytes))
-        stream = Stream(
+        stream = Pattern(
             name="files",
             role="input",
             operation="read",

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from benchmarks.instructions import instructions
 from benchmarks.support import sides
-from understudy.contracts.workload import Dump, Stream, Variable
+from understudy.contracts.workload import Dump, Pattern, Variable
 from understudy.errors import UnderstudyError
 from understudy.reframe import observer
 
@@ -30,7 +30,7 @@ def workload(method: str, files: int, writes: int) -> str:
     data = Variable(name="data", type="byte", shape=(TRANSFER_BYTES * writes,))
     return sides.workload(
         1,
-        Stream(
+        Pattern(
             name="bench",
             role="checkpoint",
             operation="write",

@@ -33,7 +33,7 @@ from pathlib import Path
 from statistics import median
 
 from benchmarks.support import sides
-from understudy.contracts.workload import TYPE_BYTES, Decomposition, Dump, Stream, Variable, runs
+from understudy.contracts.workload import TYPE_BYTES, Decomposition, Dump, Pattern, Variable, runs
 from understudy.producers import player
 
 CASES = ((1, "SIF", 1), (2, "SIF", 1), (4, "SIF", 1), (1, "MIF", 1), (2, "MIF", 2), (4, "MIF", 2))
@@ -161,7 +161,7 @@ class Bench:
             usage=usage,
         )
 
-    def learn(self, case: Case) -> Stream:
+    def learn(self, case: Case) -> Pattern:
         """The dumps that MACSio writes, as a stream for the player."""
         self.start_macsio(case)
         dumps, stored, headers = [], 0, 0
@@ -177,7 +177,7 @@ class Bench:
             )
             dumps.append(Dump(time_s=k, variables=tuple(made)))
         self.clear()
-        stream = Stream(
+        stream = Pattern(
             name="macsio",
             role="checkpoint",
             operation="write",
@@ -194,7 +194,7 @@ class Bench:
             sys.exit(f"{case.title()}: {stored} B stored, {stream.bytes} B in datasets")
         return stream
 
-    def play(self, case: Case, stream: Stream, *options: str) -> Cost:
+    def play(self, case: Case, stream: Pattern, *options: str) -> Cost:
         """The player on fresh files, which it removes again."""
         workload, result = self.folder / "workload.json", self.folder / "result.json"
         workload.write_text(sides.workload(case.ranks, stream))

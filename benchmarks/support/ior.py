@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from benchmarks.support import sides
-from understudy.contracts.workload import Dump, Stream, Variable
+from understudy.contracts.workload import Dump, Variable
+from understudy.contracts.workload import Pattern as StreamPattern
 
 NAMES = {"posix": "POSIX", "mpiio": "MPIIO", "hdf5": "HDF5"}
 MISSING = "no ior on PATH nor in $UNDERSTUDY_IOR"
@@ -34,7 +35,7 @@ class Pattern:
     def workload(self) -> str:
         """The same as the text of a workload with one dump."""
         data = Variable(name="data", type="byte", shape=(self.ranks * self.block_bytes,))
-        stream = Stream(
+        stream = StreamPattern(
             name="bench",
             role="checkpoint",
             operation="write",

@@ -15,7 +15,7 @@ from typing import TypeVar
 
 from scipy import stats
 
-from understudy.contracts.workload import Provenance, Source, Stream, Workload
+from understudy.contracts.workload import Pattern, Provenance, Source, Workload, streams_of
 
 ROOT = Path(__file__).resolve().parents[2]
 METER = Path(__file__).with_name("meter.py")
@@ -94,7 +94,7 @@ def spread(values: Sequence[float], digits: int = 2) -> str:
     return f"{median(values):.{digits}f} ({low:.{digits}f}…{high:.{digits}f})"
 
 
-def workload(ranks: int, stream: Stream) -> str:
+def workload(ranks: int, stream: Pattern) -> str:
     """The text of a workload with one stream."""
     how = "the pattern of a benchmark"
     paths = ("/ranks", "/runtime_s", "/streams")
@@ -102,7 +102,7 @@ def workload(ranks: int, stream: Stream) -> str:
         name="bench",
         description="The pattern of a benchmark.",
         ranks=ranks,
-        streams=(stream,),
+        streams=streams_of([stream], ranks),
         source=Source(format="hand"),
         provenance=tuple(Provenance(path=p, origin="assumed", how=how) for p in paths),
     ).to_text()

@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 from tests.readers.synthetic import Run, only
 from understudy import cli
-from understudy.contracts.workload import Provenance, Stream
+from understudy.contracts.workload import Pattern, Provenance
 from understudy.inference import candidates, evidence, streams
 from understudy.readers import darshan
 
@@ -26,9 +26,8 @@ KNOWN = {
 }
 
 
-def _use(stream: Stream) -> tuple[str, bool | None]:
-    as_usual = stream.closes == (stream.files == "append")
-    return stream.files, None if as_usual else not stream.closes
+def _use(stream: Pattern) -> tuple[str, bool | None]:
+    return stream.files, stream.reopen
 
 
 def _log(name: str) -> Path:
@@ -51,7 +50,7 @@ def test_the_choice_does_not_depend_on_what_was_found_first(
     chosen = []
     choose = candidates.choose
 
-    def from_each(stream: Stream, *rest: Any) -> candidates.Choice | None:
+    def from_each(stream: Pattern, *rest: Any) -> candidates.Choice | None:
         found = choose(stream, *rest)
         if found is not None:
             best = round(found.candidates[0].bits)
