@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.support import player
+from tests.support.keys import patterns_of, with_patterns
 from understudy.contracts.measurement import Played
 from understudy.contracts.workload import (
     Dump,
@@ -178,13 +179,13 @@ def test_time_steps_reach_storage_only_where_it_is_asked_for(method: str, tmp_pa
     """Each time step leaves the buffer of stdio; fsync waits for storage besides."""
     player.needs(method)
     made = small(method)
-    [checkpoint, _] = made.streams
+    [checkpoint, _] = patterns_of(made)
     streams = tuple(
         replace(checkpoint, name=name, files="append", layout="shared", sync=sync)
         for name, sync in (("kept", False), ("lasting", True))
     )
     descriptor = tmp_path / "small.json"
-    descriptor.write_text(replace(made, streams=streams).to_text())
+    descriptor.write_text(with_patterns(made, streams).to_text())
     trace = ["-ff", "-y", "-qq", "-s0", f"-etrace={CALLS}", "-o", str(tmp_path / "trace")]
     player.play(
         descriptor, RANKS, tmp_path / "data", "--time-scale=0", before=[player.strace(), *trace]
