@@ -1,4 +1,4 @@
-"""The text of a program (docs/reference/program.md). The player prints the same with --program."""
+"""The text of a program (docs/reference/program.md)."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
