@@ -17,6 +17,7 @@ from understudy.contracts.run import Identity, Place
 from understudy.contracts.workload import (
     Decomposition,
     Dump,
+    Occurrence,
     Pattern,
     Provenance,
     Scaling,
@@ -302,6 +303,7 @@ def _stream(
     lost_bytes: int,
     dice: random.Random,
 ) -> dict[str, Any]:
+    expanded = list(s.expanded())
     return {
         "name": name,
         "operation": operation,
@@ -310,7 +312,9 @@ def _stream(
         "collective": s.collective,
         "sync": s.sync,
         "dumps": [
-            _dump(i, s, operation, method, speed, asked["time_scale"], lost_bytes, dice)
+            _dump(
+                i, expanded[i], s, operation, method, speed, asked["time_scale"], lost_bytes, dice
+            )
             for i in dumps
         ],
     }
@@ -318,6 +322,7 @@ def _stream(
 
 def _dump(
     index: int,
+    of: Occurrence,
     s: Stream,
     operation: str,
     method: str,
@@ -326,7 +331,6 @@ def _dump(
     lost_bytes: int,
     dice: random.Random,
 ) -> dict[str, Any]:
-    of = list(s.expanded())[index]
     described = of.bytes
     moved = described - lost_bytes
     due = of.time_s * time_scale
