@@ -253,27 +253,24 @@ static const char *path_at(struct und_caller *caller, const struct und_linear *l
     return und_tree_path(caller->tree, *entry);
 }
 
-/* What the workload says of its size binds it. */
+/* What the workload says of its size binds it, before more of it gets to storage. */
+static void check_room(const struct und_caller *caller, int64_t file, int64_t end)
+{
+    const int64_t more = end - caller->files[file].most;
+    if (more > 0 && more > caller->stream->own.tree->stored_bytes - caller->stored)
+        UND_DIE("posix: the files of the stream %s take more than the %" PRId64 " bytes that it states",
+                caller->stream->name, caller->stream->own.tree->stored_bytes);
+}
+
 static void reach(struct und_caller *caller, int64_t file, int64_t end)
 {
     struct file *at = &caller->files[file];
     at->end = end > at->end ? end : at->end;
     if (end <= at->most)
         return;
+    check_room(caller, file, end);
     caller->stored += end - at->most;
     at->most = end;
-    if (caller->stored > caller->stream->own.tree->stored_bytes)
-        UND_DIE("posix: the files of the stream %s take more than the %" PRId64 " bytes that it states",
-                caller->stream->name, caller->stream->own.tree->stored_bytes);
-}
-
-/* Before more than the workload says gets to storage. */
-static void check_room(struct und_caller *caller, int64_t file, int64_t end)
-{
-    const int64_t more = end - caller->files[file].most;
-    if (more > 0 && more > caller->stream->own.tree->stored_bytes - caller->stored)
-        UND_DIE("posix: the files of the stream %s take more than the %" PRId64 " bytes that it states",
-                caller->stream->name, caller->stream->own.tree->stored_bytes);
 }
 
 /* What is behind the end is gone. */
