@@ -1,7 +1,7 @@
 """The workload: what an application does to storage (contract: schemas/workload.schema.json).
 
 `types`, `program` and `workload` hold the dataclasses, `patterns` builds streams, `reading` loads
-files, `building` makes programs of their rows, `rules` checks what the schema cannot express,
+files, `program_reader` makes programs of their rows, `rules` checks what the schema cannot express,
 `migration` makes patterns of the versions before. Use this package for all of them.
 """
 

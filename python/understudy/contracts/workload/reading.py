@@ -12,7 +12,7 @@ from typing import Any
 
 from understudy.contracts import strict
 from understudy.contracts.valid import TYPES, Check, explaining, validator
-from understudy.contracts.workload import building, migration
+from understudy.contracts.workload import migration, program_reader
 from understudy.errors import UnderstudyError
 from understudy.files import read_text
 from understudy.semantics import key_rules, patterns, rules
@@ -50,7 +50,7 @@ def build(row: Any, where: str) -> Workload:
         raise UnderstudyError(f"{where}: {key}: {message}")
     if is_program(row):
         _check_instructions(row, where)
-        streams = building.streams_of(row, where)
+        streams = program_reader.streams_of(row, where)
     else:
         row = migration.migrated(row) if migration.is_old(row) else row
         for key, message in _key_faults(row):
@@ -150,7 +150,7 @@ def faults(row: Any) -> Iterator[rules.Fault]:
     elif wanted == SCHEMA:
         try:
             _check_instructions(row, "")
-            made = _workload(row, building.streams_of(row, ""))
+            made = _workload(row, program_reader.streams_of(row, ""))
         except UnderstudyError as error:
             key, _, message = str(error).removeprefix(": ").partition(": ")
             yield key, message
