@@ -1,8 +1,8 @@
 """The workload: what an application does to storage (contract: schemas/workload.schema.json).
 
 `types`, `program` and `workload` hold the dataclasses, `patterns` builds streams, `reading` loads
-files, `program_reader` makes programs of their rows, `rules` checks what the schema cannot express,
-`migration` makes patterns of the versions before. Use this package for all of them.
+files, `program_reader` makes programs of their rows, `rules` checks what the schema cannot
+express, `migration` makes patterns of the versions before. Use this package for all of them.
 """
 
 from pathlib import Path
