@@ -10,7 +10,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -21,6 +21,7 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 sys.path[:0] = [str(ROOT / "python"), str(ROOT)]
 
+from tests.support import call_lines  # noqa: E402
 from tests.support.keys import to_keys  # noqa: E402
 from understudy.contracts.workload import build, load  # noqa: E402
 from understudy.errors import UnderstudyError  # noqa: E402
@@ -402,28 +403,6 @@ def check_dump(where: str, stream: Json, dump: Json, repetition: Json) -> None:
         expect(phase["first_start_s"] >= dump["start_s"] - 1e-6, f"{name}: begins before its dump")
 
 
-def even(n: int, parts: int, part: int) -> tuple[int, int]:
-    """Start and count of a part by the even rule."""
-    rows, more = divmod(n, parts)
-    return part * rows + min(part, more), rows + (part < more)
-
-
-def block(variable: Json, ranks: int, rank: int) -> tuple[list[int], list[int]]:
-    """Start and count of the rank's block in every dimension."""
-    shape, rule = variable["shape"], variable["decomposition"]
-    start, count = [0] * len(shape), list(shape)
-    if rule["rule"] == "even":
-        start[0], count[0] = even(shape[0], ranks, rank)
-    elif rule["rule"] == "runs":
-        rows = [r for number, r in rule["runs"] for _ in range(number)]
-        start[0], count[0] = sum(rows[:rank]), rows[rank]
-    else:
-        for d in reversed(range(len(shape))):
-            rank, part = divmod(rank, rule["grid"][d])
-            start[d], count[d] = even(shape[d], rule["grid"][d], part)
-    return start, count
-
-
 def variable_bytes(variable: Json) -> int:
     """Bytes over all ranks, of all its like variables."""
     return int(variable["count"] * math.prod(variable["shape"]) * TYPE_BYTES[variable["type"]])
@@ -434,67 +413,26 @@ def dump_bytes(dump: Json) -> int:
     return sum(map(variable_bytes, dump["variables"]))
 
 
-def group_of(stream: Json, ranks: int, rank: int) -> int:
-    """Which file of those for one file index the rank belongs to."""
-    groups = {"shared": 1, "file-per-process": ranks, "grouped": stream["groups"]}
-    return rank * int(groups[stream["layout"]] or 0) // ranks
+MOVED = re.compile(r"(?:write|read) run/(\S+?)(?:\.h5|\.bp)? (\S+) offset (\d+) bytes (\d+) .*")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
-    """A variable as it stands in one file; `name` counts the like ones."""
-
-    state: int
-    name: str
-    bytes: int
-    trailing: tuple[object, ...]  # type and trailing dimensions; decide if states are of one kind
-
-
-def file_name(stream: Json, dump: int, file: int, group: int) -> str:
-    """Name of a file of the stream without the suffix of its method."""
-    several = any(v["file"] > 0 for d in stream["dumps"] for v in d["variables"])
-    name = stream["name"] + ("" if stream["files"] == "append" else f".{dump:06d}")
-    name += f".f{file}" if several else ""
-    if stream["layout"] == "file-per-process":
-        return f"{name}.{group:08d}"
-    return f"{name}.g{group}" if stream["layout"] == "grouped" else name
-
-
-def expected_files(workload: Json) -> dict[str, list[Part]]:
-    """Every file that the workload makes, with what stands in it, in order."""
-    files: dict[str, list[Part]] = {}
-    ranks = workload["ranks"]
-    for stream in workload["streams"]:
-        for (k, dump), rank in itertools.product(enumerate(stream["dumps"]), range(ranks)):
-            group = group_of(stream, ranks, rank)
-            if rank > 0 and group_of(stream, ranks, rank - 1) == group:
-                continue
-            members = [r for r in range(ranks) if group_of(stream, ranks, r) == group]
-            # In turns a file holds rank after rank, each in a group of its own.
-            owners = [[r] for r in members] if stream["turns"] else [members]
-            for owner, variable in itertools.product(owners, dump["variables"]):
-                name = file_name(stream, k, variable["file"], group)
-                prefix = f"domain_{owner[0]:08d}/" if stream["turns"] else ""
-                files.setdefault(name, []).extend(parts_of(variable, k, ranks, owner, prefix))
-    return {name: parts for name, parts in files.items() if parts}
-
-
-def parts_of(variable: Json, state: int, ranks: int, owner: list[int], prefix: str) -> list[Part]:
-    """What stands of a variable, with all its like ones, in a file or a group of these ranks."""
-    size = sum(math.prod(block(variable, ranks, r)[1]) for r in owner)
-    size *= TYPE_BYTES[variable["type"]]
-    whole = len(owner) == ranks or variable["decomposition"]["rule"] != "grid"
-    trailing = (variable["type"], *(variable["shape"][1:] if whole else ()))
-    names = [f"{variable['name']}_{i}" for i in range(variable["count"])]
-    if variable["count"] == 1:
-        names = [variable["name"]]
-    parts = [Part(state=state, name=prefix + n, bytes=size, trailing=trailing) for n in names]
-    return parts if size else []
-
-
-def in_file_order(workload: Json) -> Iterator[tuple[str, list[Part]]]:
-    """Files in the order of their names."""
-    yield from sorted(expected_files(workload).items())
+def expected_files(workload: Json) -> dict[str, list[tuple[str, int, int]]]:
+    """Every file that the workload makes, without the suffix of a method: the variables that stand
+    in it, one behind the other, each with its first byte and the byte behind its last."""
+    found: dict[str, set[tuple[int, int, str]]] = {}
+    for line in itertools.chain(*call_lines.lines(build(program(workload), "expected").program)):
+        if (moved := MOVED.fullmatch(line)) and int(moved[4]):
+            file, variable, at, size = moved.groups()
+            found.setdefault(file, set()).add((int(at), int(size), variable))
+    files = {}
+    for file, moves in found.items():
+        begins = [
+            (next(group)[0], variable)
+            for variable, group in itertools.groupby(sorted(moves), lambda move: move[2])
+        ]
+        ends = [at for at, _ in begins[1:]] + [sum(size for _, size, _ in moves)]
+        files[file] = [(v, at, end) for (at, v), end in zip(begins, ends, strict=True)]
+    return files
 
 
 def main(prefix: str, names: dict[str, Callable[[Player], None]]) -> int:
