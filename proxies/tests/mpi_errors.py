@@ -28,6 +28,7 @@ from mpi_support import (
     Player,
     Skip,
     aborted,
+    begun,
     expect,
     finish,
     main,
@@ -378,16 +379,20 @@ def full_disk(player: Player) -> None:
         for layout in ("shared", "file-per-process"):
             for kind in ("--independent", "-c")[: 1 + player.collective(method)]:
                 full_disk_once(player, method, layout, kind)
+                if method == "mpiio":
+                    full_disk_once(player, method, layout, kind, in_flight=True)
 
 
-def full_disk_once(player: Player, method: str, layout: str, kind: str) -> None:
+def full_disk_once(
+    player: Player, method: str, layout: str, kind: str, in_flight: bool = False
+) -> None:
     """Fills the disk with a file of somebody else in the pause between two dumps."""
     workload = timed([0, 4], "shared")
     stream = workload["streams"][0]
     stream |= {"layout": layout, "transfer_bytes": 65536}
     for dump in stream["dumps"]:
         dump["variables"] = [dump["variables"][1] | {"shape": [1 << 18], "count": 1}]
-    path = player.describe(workload)
+    path = player.describe(begun(workload) if in_flight else workload)
     with small_disk(player, "4m") as disk:
         command = ("-w", path, "-o", disk / "data", "-a", method, kind, "-O", "no.json")
         process = player.start(4, *command)
@@ -395,7 +400,7 @@ def full_disk_once(player: Player, method: str, layout: str, kind: str) -> None:
         time.sleep(1)
         fill(disk / "data" / "stranger")
         outcome = finish(process)
-        where = f"{method} {layout} {kind}"
+        where = f"{method} {layout} {kind}{' in flight' * in_flight}"
         try:
             failed(outcome, method, "data/")
         except AssertionError as error:

@@ -16,6 +16,7 @@ from mpi_support import (
     SUFFIXES,
     Json,
     Player,
+    begun,
     dump_bytes,
     expect,
     main,
@@ -769,20 +770,6 @@ def repeated(player: Player) -> None:
         expect(line in lines, f"{line!r} is missing in {outcome.out}")
     result = player.play(described, "--time-scale", 0)
     expect(len(played(result, "s")) == 50, "dumps are missing")
-
-
-def begun(described: Json) -> Json:
-    """Its program with moves that are begun, computing beside them, and waited for then."""
-    made = program(described)
-    for one in made["streams"]:
-        for step in one["steps"]:
-            body: list[Any] = step["do"]
-            moves = [i for i in body if isinstance(i, dict) and ("write" in i or "read" in i)]
-            for move in moves:
-                move["nonblocking"] = True
-            behind = body.index(moves[-1]) + 1
-            body[behind:behind] = [{"compute": 0.01}, "wait_all"]
-    return made
 
 
 def nonblocking(player: Player) -> None:

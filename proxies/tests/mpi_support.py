@@ -88,6 +88,20 @@ def program(workload: Json) -> Json:
         return workload
 
 
+def begun(described: Json) -> Json:
+    """Its program with moves that are begun, computing beside them, and waited for then."""
+    made = program(described)
+    for one in made["streams"]:
+        for step in one["steps"]:
+            body: list[Any] = step["do"]
+            moves = [i for i in body if isinstance(i, dict) and ("write" in i or "read" in i)]
+            for move in moves:
+                move["nonblocking"] = True
+            behind = body.index(moves[-1]) + 1
+            body[behind:behind] = [{"compute": 0.01}, "wait_all"]
+    return made
+
+
 def keys(path: Path) -> Json:
     """A workload in a file, as keys."""
     found: Json = json.loads(to_keys(load(path)))
