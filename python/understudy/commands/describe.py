@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from math import log
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -15,13 +16,28 @@ from understudy.contracts.workload import Workload, identifier, parse
 from understudy.darshanlog import DAMAGED, logs_below
 from understudy.errors import UnderstudyError, one_line
 from understudy.files import write_text
-from understudy.inference.coverage import Coverage
+from understudy.inference.explanation import (
+    CONTRADICTED,
+    EXPLAINED,
+    LIBRARY,
+    ORDER,
+    PLACES,
+    SIZES,
+    STATES,
+    UNKNOWN,
+    Explanation,
+    Part,
+)
 from understudy.inference.role_of_stream import decided, known
 from understudy.judge import calibration
 from understudy.messages import progress, tell, tell_some
 from understudy.tables import wrapped
 
 SHOWN_KEYS = 5
+SHOWN = 3  # parts of a log that are named
+TRACE = "a trace of the application's calls (understudy record)"
+DXT = f"{TRACE} or Darshan's DXT"
+SOURCES = {SIZES: TRACE, PLACES: DXT, LIBRARY: TRACE, ORDER: DXT}
 
 
 def _roles(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:
@@ -125,7 +141,7 @@ def command(
     for key in given:
         if not readers.takes(reader, key):
             raise UnderstudyError(_unfit(context, key, trace))
-    found: list[Coverage] = []
+    found: list[Explanation] = []
     if readers.takes(reader, "told"):
         given["told"] = found.append
     columns = (
@@ -161,17 +177,26 @@ def command(
         click.echo(text, nl=False)
     else:
         write_text(output, text)
-    said = [text for covered in found for text in _sentences(covered, workload)]
+    said = [text for one in found for text in _sentences(one, workload)]
     if hasattr(reader, "closing"):
         said.append(reader.closing(workload))
     for line in (line for text in said for line in wrapped(text)):
         click.echo(line, err=True)
 
 
-def _sentences(covered: Coverage, workload: Workload) -> Iterator[str]:
-    """What was kept, what is a guess, and what to expect of a replica."""
-    yield f"kept: {covered.kept}"
-    guesses = [one.path for one in workload.provenance if one.confidence == "guess"]
+def _sentences(one: Explanation, workload: Workload) -> Iterator[str]:
+    """What of the log is explained, what is a guess, and what to expect of a replica."""
+    share = {state: one.share(one.of(state)) for state in STATES}
+    yield f"explained: {_percent(share[EXPLAINED])} of the I/O time of the log"
+    if differ := one.of(CONTRADICTED):
+        told = [f"{part.name} ({_percent(one.share([part]))}): {_worst(part)}" for part in differ]
+        yield f"contradicted: {_percent(share[CONTRADICTED])}: {_some(told)}"
+    if unknown := one.of(UNKNOWN):
+        lacking = list(dict.fromkeys(lack for part in unknown for lack in part.unknown))
+        told = [f"{lack}; {SOURCES[lack]} tells it" for lack in lacking]
+        yield f"not known: {_percent(share[UNKNOWN])}: {_some(told)}"
+    yield "not known: calls that Darshan does not count, such as unlink, ftruncate and readdir"
+    guesses = [p.path for p in workload.provenance if p.confidence == "guess"]
     keys = list(dict.fromkeys(path.rpartition("/")[2] for path in guesses))
     more = ", …" * (len(keys) > SHOWN_KEYS)
     yield "unsure: " + (
@@ -182,12 +207,29 @@ def _sentences(covered: Coverage, workload: Workload) -> Iterator[str]:
     )
     notes = workload.source.notes if workload.source else ()
     yield from (f"unsure: {note}" for note in notes if f" {DAMAGED}: " in note)
-    measured = calibration.sentence(covered.claim, calibration.ours())
-    made = (
-        f"at the storage, as predicted, {covered.storage.makes}." if covered.storage.makes else ""
-    )
-    if expected := " ".join(filter(None, (made, measured))):
-        yield f"expect: {expected}"
+    if measured := calibration.sentence(calibration.ours()):
+        yield f"expect: {measured}"
+
+
+def _worst(part: Part) -> str:
+    """The difference that is largest beside what was counted, with both values."""
+    worst = max(part.differences, key=lambda d: abs(log((1 + d.predicted) / (1 + d.counted))))
+    more = len(part.differences) - 1
+    told = f"{worst.what} is {worst.predicted:,}, not {worst.counted:,}"
+    return f"{told} and {more} more" if more else told
+
+
+def _some(told: list[str]) -> str:
+    """The first, and how many more there are."""
+    rest = len(told) - SHOWN
+    return "; ".join(told[:SHOWN]) + (f"; {rest} more, in the notes" if rest > 0 else "")
+
+
+def _percent(share: float) -> str:
+    """100 only where nothing is missing, 0 only where all is."""
+    if share in (0.0, 1.0):
+        return f"{100 * share:.0f} %"
+    return f"{min(99.99, max(0.01, 100 * share)):.4g} %"
 
 
 def _is_given(context: click.Context, name: str) -> bool:

@@ -33,7 +33,6 @@ from understudy.inference.crosscheck import Layers, missing_datasets
 from understudy.inference.evidence import Records
 from understudy.inference.filters import filtered, without_filtered
 from understudy.inference.hdf5_layouts import Hdf5Layout
-from understudy.inference.interfaces import Sums
 from understudy.inference.known_files import Extents, lookup, names_of
 from understudy.inference.names import MAX_FIELDS, NAMELESS, Templates, alike, is_junk
 from understudy.inference.operations import OPERATION, Idle, attached, operations, own
@@ -114,8 +113,7 @@ class Accesses:
         self.last_s = 0.0  # the last end of an access
         self.once: set[int] = set()  # blocks in which each file has one row
         self.junk = IdSet()  # files of MPI and the system
-        self.sums = Sums(log, self.kept)
-        self.evidence = Records(self.templates, log.files_at_most)
+        self.evidence = Records(self.templates, log.files_at_most, ranks, self.kept)
         self._of_hdf5 = IdSet()  # files that HDF5 opened
         self.module_names: dict[int, bytes] = {}  # heatmaps: record id -> its module's name
         # Darshan 3.0.0 to 3.1.0, which wrote this version, recorded wrong starts of MPI-IO writes.
@@ -157,7 +155,7 @@ class Accesses:
             for block in self._records("H5F"):
                 spills["H5F"].add(flushes(block))
                 self._of_hdf5.add(block["id"])
-            files = self._files_of_datasets()
+            files = self.evidence.file_of = self._files_of_datasets()
             for block in self._records("H5D"):
                 spills["H5D"].add(datasets(block, self.ranks, files))
                 spills["present"].add(present(block, files))
@@ -191,7 +189,6 @@ class Accesses:
             for block in self.log.records(module):
                 self._tick(READING * self.log.share_read)
                 screened = without_filtered(self.log, module, self.screen(module, block))
-                self.sums.add(module, screened, self.screen.low)
                 self.evidence.add(module, screened)
                 yield screened
 

@@ -4,7 +4,8 @@ Files are known by the templates of their names. Counters are those that can be 
 workload (`understudy.semantics.counters`), summed over the records.
 """
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -14,59 +15,155 @@ import numpy.typing as npt
 
 from understudy.inference.known_files import lookup
 from understudy.inference.names import Templates
+from understudy.inference.stdio_calls import system_calls
 from understudy.inference.table import Rows
 from understudy.semantics.counters import COUNTERS
 
 Whole = npt.NDArray[np.int64]
+Real = npt.NDArray[np.float64]
 Ids = npt.NDArray[np.uint64]
+Mask = npt.NDArray[np.bool_]
 _NAME = np.dtype([("file", "u8"), ("template", "i4")])
-MAX_FILES = 16_384  # of a log whose counters are kept by template
+MAX_FILES = 16_384  # of a log whose counters are kept by template; else they are kept together
+MAX_SIZES = 16_384  # of calls that are told apart
+SIZE_BITS = 44  # of the largest of these calls
+ACCESSES = 4  # sizes of which a record names the commonest
+RENAMES = "POSIX_RENAME_SOURCES"
+# Counters beside those that can be predicted, which these are corrected by, or which show what
+# nobody predicts.
+BESIDE = {
+    "POSIX": ("POSIX_FDSYNCS", "POSIX_FILENOS", "POSIX_DUPS", "POSIX_MMAPS", RENAMES),
+    "MPI-IO": ("MPIIO_VIEWS",),
+}
+RECORDS, SHARED = "ranks of files", "files of all ranks"  # by the records of a module
+WAYS = ("READ", "WRITE", "META")
+SYSTEM = (" calls of the system", " calls of the system, off by")  # of stdio, reading and writing
 
 
 @dataclass(slots=True)
 class Evidence:
-    """The counters of some files by module, how many files there are, and their bytes on storage
-    (0: unknown)."""
+    """The counters of some files by module; how many files there are, of how many of these bytes
+    were moved, and their bytes on storage (0: unknown). `times`: seconds that all ranks spent
+    reading, writing, in other calls. `sizes`: calls by size, at least. `variance`: of the bytes of
+    ranks, summed over shared files.
+    """
 
     counters: dict[str, dict[str, int]] = field(default_factory=dict)
     files: int = 0
+    moved: int = 0
     stored: int = 0
+    times: dict[str, tuple[float, float, float]] = field(default_factory=dict)
+    sizes: dict[str, Counter[int]] = field(default_factory=dict)
+    variance: dict[str, float] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class _Module:
+    """Sums of the records of a module: [templates, counters], [templates, 3 times and a variance],
+    and calls by template and size."""
+
+    counters: Whole
+    times: Real
+    sizes: Counter[tuple[int, int]] = field(default_factory=Counter)
 
 
 class Records:
-    """The counters of the records of a log by template and module, if the log has at most as many
-    `files` as are worth it. Names are added first, then records, then accesses."""
+    """The counters of the records of a log by template and module; of a log of many `files`, all
+    together. Names are added first, then records, then accesses. `kept` tells which files count.
+    """
 
-    def __init__(self, templates: Templates, files: int) -> None:
-        self._templates = templates
-        self._kept = files <= MAX_FILES
+    def __init__(
+        self, templates: Templates, files: int, ranks: int, kept: Callable[[Ids], Mask]
+    ) -> None:
+        self._templates, self._ranks, self._counts = templates, ranks, kept
+        self.apart = files <= MAX_FILES
         self._names: list[Rows] = []
-        self._sums: dict[str, Whole] = {}  # [templates, counters]
+        self._modules: dict[str, _Module] = {}
         self._seen: list[Ids] = []  # files of records, sorted
         self._stored: Whole = np.zeros(0, np.int64)
+        self._lacking: set[str] = set()  # columns that records do not have, or wrongly
+        self._moved: list[Ids] = []  # files of records with bytes
+        self.file_of: dict[int, int] = {}  # by dataset, where records do not tell
 
     def name(self, rows: Rows) -> None:
         """Add names, which have the index of their template."""
-        if self._kept:
+        if self.apart:
             self._names.append(rows[["file", "template"]].astype(_NAME))
 
     def add(self, module: str, block: Any) -> None:
         """Add records."""
-        if not self._kept or module not in COUNTERS:
+        if module not in COUNTERS:
             return
-        ids = block["file_rec_id" if module == "H5D" else "id"]
-        known, place = lookup(self._known["file"], ids)
-        template = self._known["template"][place[known]]
-        self._seen.append(np.unique(ids[known][template > 0]))
-        counters = COUNTERS[module]
-        sums = self._sums.setdefault(module, np.zeros((len(self._stored), len(counters)), "i8"))
-        for k, name in enumerate(counters):
+        ids = self._files_in(block) if module == "H5D" else block["id"]
+        mine = self._counts(ids)
+        block, ids = (block, ids) if mine.all() else (block[mine], ids[mine])
+        template, names = self._template_of(ids), _names(module)
+        if module not in self._modules:
+            shape = len(self._stored)
+            self._modules[module] = _Module(
+                np.zeros((shape, len(names)), np.int64), np.zeros((shape, 4))
+            )
+        sums = self._modules[module]
+        for k, name in enumerate((*COUNTERS[module], *BESIDE.get(module, ()))):
+            if name not in block.dtype.names:
+                self._lacking.add(name)
+            else:
+                self._add(sums.counters, k, template, np.maximum(self._counted(block, name), 0))
+        prefix = "MPIIO" if module == "MPI-IO" else module
+        if module != "H5F":
+            moved = (block[f"{prefix}_BYTES_READ"] != 0) | (block[f"{prefix}_BYTES_WRITTEN"] != 0)
+            shared = moved & (block["rank"] < 0)
+            self._add(sums.counters, -2, template, moved * np.where(shared, self._ranks, 1))
+            self._add(sums.counters, -1, template, shared)
+            if self.apart and module != "H5D":
+                self._moved.append(np.unique(ids[moved & (template > 0)]))
+        timers = (*(f"{prefix}_F_{way}_TIME" for way in WAYS), f"{prefix}_F_VARIANCE_RANK_BYTES")
+        for k, name in enumerate(timers):
             if name in block.dtype.names:
-                np.add.at(sums[:, k], template, np.maximum(block[name][known], 0))
+                self._add(sums.times, k, template, np.maximum(block[name], 0))
+        if module == "STDIO":
+            for n, verb in enumerate(WAYS[:2]):
+                for k, number in enumerate(system_calls(block, verb, self._ranks)):
+                    self._add(sums.counters, 2 * n + k - 6, template, number)
+        elif module != "H5F":
+            _add_sizes(sums.sizes, block, prefix, template)
+
+    def _add(self, sums: Any, k: int, template: Whole, numbers: Any) -> None:
+        """Add numbers of records to a column of sums."""
+        if self.apart:
+            np.add.at(sums[:, k], template, numbers)
+        else:
+            sums[0, k] += numbers.sum()
+
+    def _counted(self, block: Any, name: str) -> Whole:
+        """A counter; bytes that MPI-IO counted in 32 bits with a sign, without."""
+        found: Whole = block[name]
+        if name.startswith("MPIIO_BYTES_") and (found < 0).any():
+            self._lacking |= {n for n in COUNTERS["MPI-IO"] if "_SIZE_" in n}
+            found = np.where(found < 0, found + (1 << 32), found)
+        return found
+
+    def _files_in(self, block: Any) -> Ids:
+        """The files of datasets."""
+        ids: Ids = block["file_rec_id"]
+        if not (ids == 0).any():
+            return ids
+        pairs = zip(ids.tolist(), block["id"].tolist(), strict=True)
+        return np.array([file or self.file_of.get(n, n) for file, n in pairs], np.uint64)
+
+    def _template_of(self, ids: Ids) -> Whole:
+        if not self.apart:
+            self._stored = self._stored if len(self._stored) else np.zeros(1, np.int64)
+            return np.zeros(len(ids), np.int64)
+        known, place = lookup(self._known["file"], ids)
+        template = np.zeros(len(ids), np.int64)
+        template[known] = self._known["template"][place[known]]
+        self._seen.append(np.unique(ids[template > 0]))
+        return template
 
     def store(self, rows: Rows) -> None:
         """Add the sizes of files."""
-        if self._kept:
+        if self.apart:
             np.add.at(self._stored, rows["template"], rows["extent"])
 
     @cached_property
@@ -83,24 +180,77 @@ class Records:
     def _index(self) -> dict[bytes, int]:
         return {name: n for n, name in enumerate(self._templates.names)}
 
-    @cached_property
-    def _files(self) -> Whole:
-        """How many files have records, by template."""
-        seen = np.unique(np.concatenate(self._seen))
-        template = self._known["template"][lookup(self._known["file"], seen)[1]]
+    def _count_of(self, parts: list[Ids]) -> Whole:
+        """How many of some files there are, by template."""
+        if len(parts) > 1:
+            parts[:] = [np.unique(np.concatenate(parts))]
+        template = self._known["template"][lookup(self._known["file"], parts[0])[1]]
         return np.bincount(template, minlength=len(self._stored))
 
     def of(self, templates: Iterable[bytes]) -> Evidence:
-        """The counters of all files with names of these templates."""
+        """The counters of all files with names of these templates; nothing where names say
+        nothing."""
         which = [n for name in templates if (n := self._index.get(name, 0))]
-        if not which or not self._sums:
-            return Evidence()
-        return Evidence(
-            counters={
-                module: dict(zip(COUNTERS[module], sums[which].sum(axis=0).tolist(), strict=True))
-                for module, sums in self._sums.items()
-                if sums[which].any()
-            },
-            files=int(self._files[which].sum()),
-            stored=int(self._stored[which].sum()),
-        )
+        return self._sum(which) if which and self.apart else Evidence()
+
+    def counted(self, module: str, name: str) -> int:
+        """A counter of all files."""
+        if module not in self._modules:
+            return 0
+        return int(self._modules[module].counters[:, _names(module).index(name)].sum())
+
+    def parts(self, groups: Sequence[Collection[bytes]]) -> tuple[list[Evidence], Evidence]:
+        """The counters of each group of files, of which each template is in one at most, and of
+        those that are in none; if the log has many files, all in the first."""
+        if not self.apart:
+            return [self._sum([0])] * (len(groups) > 0), Evidence() if groups else self._sum([0])
+        each = [[self._index[name] for name in group if name in self._index] for group in groups]
+        used = {n for which in each for n in which}
+        rest = [n for n in range(len(self._stored)) if n not in used]
+        return [self._sum(which) for which in each], self._sum(rest)
+
+    def _sum(self, which: Sequence[int]) -> Evidence:
+        found = Evidence()
+        chosen = set(which)
+        for module, sums in self._modules.items():
+            if not sums.counters[which].any():
+                continue
+            counted = sums.counters[which].sum(axis=0).tolist()
+            found.counters[module] = dict(zip(_names(module), counted, strict=True))
+            for name in self._lacking - {*COUNTERS["POSIX"], *COUNTERS["STDIO"]}:
+                found.counters[module].pop(name, None)
+            read, write, other, variance = sums.times[which].sum(axis=0).tolist()
+            found.times[module] = read, write, other
+            found.variance[module] = variance
+            sizes = found.sizes.setdefault(module, Counter())
+            for (template, size), number in sums.sizes.items():
+                if template in chosen:
+                    sizes[size] += number
+        if found.counters and self.apart:
+            found.files, found.moved = (
+                int(self._count_of(seen)[which].sum()) for seen in (self._seen, self._moved)
+            )
+            found.stored = int(self._stored[which].sum())
+        return found
+
+
+def _names(module: str) -> tuple[str, ...]:
+    """Of the columns of a module."""
+    system = [f"{way}{word}" for way in WAYS[:2] for word in SYSTEM if module == "STDIO"]
+    more = (*BESIDE.get(module, ()), *system, RECORDS, SHARED)
+    return (*COUNTERS[module], *more)
+
+
+def _add_sizes(sizes: Counter[tuple[int, int]], block: Any, prefix: str, template: Whole) -> None:
+    """The commonest sizes of calls, if these are not too many."""
+    for k in range(1, ACCESSES + 1):
+        name, counted = f"{prefix}_ACCESS{k}_ACCESS", f"{prefix}_ACCESS{k}_COUNT"
+        if name not in block.dtype.names or len(sizes) > MAX_SIZES:
+            return
+        has = (block[counted] > 0) & (block[name] >= 0) & (block[name] < 1 << SIZE_BITS)
+        keys = (template[has] << SIZE_BITS) + block[name][has]
+        found, place = np.unique(keys, return_inverse=True)
+        times = np.zeros(len(found), np.int64)
+        np.add.at(times, place.ravel(), block[counted][has])
+        for key, number in zip(found.tolist(), times.tolist(), strict=True):
+            sizes[divmod(key, 1 << SIZE_BITS)] += number

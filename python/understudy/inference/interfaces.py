@@ -7,7 +7,7 @@ application's own.
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -19,14 +19,13 @@ from understudy.inference.calls import counters_of
 from understudy.inference.filters import without_filtered
 from understudy.inference.names import alike, is_junk
 from understudy.inference.screen import Screen
-from understudy.inference.stdio_calls import BUFFER_BYTES, Large, large_of
 from understudy.inference.table import IdSet, over_rows
-from understudy.semantics.calls import BY_RUNS, Calls, calls_of
+from understudy.semantics.calls import Calls, calls_of
 from understudy.semantics.counters import BINS, bin_of
 from understudy.semantics.lookups import lookups_of
 from understudy.semantics.opens import opens_of
 from understudy.semantics.predicted import predict
-from understudy.semantics.program import Operate, Program, Stream, flat, moves, opening, writes
+from understudy.semantics.program import Operate, Program, Stream, flat, writes
 from understudy.semantics.sizes import bytes_of
 from understudy.semantics.syncs import surely_synced, syncs, syncs_of
 
@@ -58,9 +57,6 @@ class Totals:
 
     `flushed_dumps` is what a workload states of flushes: each of these dumps has at least one;
     `played_flushes` are those that the player makes of it.
-    `pieces` are the runs of consecutive bytes of the calls that a workload makes of a library, of
-    which that makes a call of storage each at most.
-    `filled_bytes` are those that datasets are filled with when they are made.
     `time_s` are the seconds that all ranks spent in it: moving data, and in opens, stats, closes.
     """
 
@@ -73,10 +69,7 @@ class Totals:
     flushes: int | None = 0
     flushed_dumps: int = 0
     played_flushes: int = 0
-    pieces: list[Calls] = field(default_factory=lambda: [Calls(count=0), Calls(count=0)])
     time_s: list[float] = field(default_factory=lambda: [0.0, 0.0])
-    filled_bytes: int = 0
-    large: list[Large] = field(default_factory=lambda: [Large(), Large()])
 
 
 @dataclass(slots=True)
@@ -190,8 +183,6 @@ class Sums:
                 totals.bytes[way] += sums[counter]
             totals.calls[way] += _calls(rows, sums, module, verb)
             totals.time_s[0] += _time_s(rows, module, verb)
-            if module == "STDIO":
-                totals.large[way] += large_of(rows, verb, self._log.job.nprocs)
         totals.time_s[1] += _time_s(block, module, "META")
         if module in _OPENS and totals.opens is not None:
             totals.opens += _opens(block, whole, module)
@@ -328,29 +319,6 @@ def not_junk(log: Log) -> Callable[[Ids], Mask]:
 # -- of a workload --------------------------------------------------------------------------------
 
 
-def _pieces(thread: Stream, ranks: int) -> Calls:
-    """Runs of consecutive bytes, of which each is in one chunk of a dataset."""
-    runs = calls_of(replace(thread, method=BY_RUNS[0]), ranks)
-    chunk = max((o.chunk_bytes or 0 for o in opening(thread)), default=0)
-    if thread.method != "hdf5" or not chunk:
-        return runs
-    size = min(chunk, bytes_of(thread) // max(1, runs.count))
-    count = max(runs.count, bytes_of(thread) // max(1, size))
-    return Calls(count=count, sizes=tuple(count * (k == bin_of(size)) for k in range(len(BINS))))
-
-
-def _large(thread: Stream, ranks: int) -> Large:
-    found = Large()
-    for step in thread.steps:
-        for move, passes in moves(step.body):
-            size = move.variable.bytes
-            call = min(move.transfer_bytes, -(-size // ranks))
-            times = step.count * passes
-            if call >= BUFFER_BYTES:
-                found += Large(calls=times * -(-size // call), bytes=times * size)
-    return found
-
-
 def of_streams(streams: Iterable[Stream], ranks: int) -> Interfaces:
     """What the player makes of a workload, each stream by its own method."""
     made, threads = Interfaces(), tuple(streams)
@@ -364,16 +332,10 @@ def of_streams(streams: Iterable[Stream], ranks: int) -> Interfaces:
         way = WRITE if writes(thread) else READ
         totals.bytes[way] += bytes_of(thread)
         totals.calls[way] += calls_of(thread, ranks)
-        if thread.method not in BY_RUNS:
-            totals.pieces[way] += _pieces(thread, ranks)
-        if thread.method == "hdf5" and way == WRITE and any(o.fill for o in opening(thread)):
-            totals.filled_bytes += bytes_of(thread)
-        totals.large[way] += _large(thread, ranks)
         number, moved, size = lookups_of(thread, ranks)
         sizes = tuple(number * (k == bin_of(size)) for k in range(len(BINS)))
         totals.bytes[READ] += moved
         totals.calls[READ] += Calls(count=number, sizes=sizes)
-        totals.pieces[READ] += Calls(count=number, sizes=sizes)
         totals.opens = (totals.opens or 0) + opens_of(thread, ranks, named.get(thread.last or ""))
         synced = syncs_of(thread, ranks)
         totals.played_flushes += synced

@@ -16,7 +16,6 @@ three are played as equal calls. Where the shortest code of these and that of it
 are nearly as long, the log does not tell how many calls reached the storage.
 """
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -80,27 +79,9 @@ def units_of(block: Any, verb: str, ranks: int) -> tuple[Whole, Mask]:
     return units, alone & (count == ranks * units)
 
 
-@dataclass(frozen=True, slots=True)
-class Large:
-    """Calls that are too large for a buffer, and their bytes; and how many calls of the system
-    fewer, and more, all calls may stand for, since two explanations are nearly as short."""
-
-    calls: int = 0
-    bytes: int = 0
-    fewer: int = 0
-    more: int = 0
-
-    def __add__(self, other: "Large") -> "Large":
-        return Large(
-            calls=self.calls + other.calls,
-            bytes=self.bytes + other.bytes,
-            fewer=self.fewer + other.fewer,
-            more=self.more + other.more,
-        )
-
-
-def large_of(block: Any, verb: str, ranks: int) -> Large:
-    """Those of records."""
+def system_calls(block: Any, verb: str, ranks: int) -> tuple[Whole, Whole]:
+    """How many calls of the system those of each record are taken to make, without seeks, and by
+    how many it may be otherwise, since another explanation of their sizes is nearly as short."""
     count = np.maximum(block[f"STDIO_{verb}S"], 0)
     moved = np.maximum(block[f"STDIO_BYTES_{'READ' if verb == 'READ' else 'WRITTEN'}"], 0)
     units, gathered = units_of(block, verb, ranks)
@@ -111,17 +92,10 @@ def large_of(block: Any, verb: str, ranks: int) -> Large:
     buffers = np.maximum(units, -(-moved // BUFFER_BYTES))
     aligned = (rest == 0) & (pages % np.maximum(count, 1) == 0)
     equal = np.where(whole, np.where(aligned, 1, PAST_BUFFER) * count, buffers)
-    apart = equal - np.minimum(PAST_BUFFER * units, buffers)
-    apart = np.where((np.abs(items - others) < SURE_BITS) & (count > 0), apart, 0)
-    more = np.where(items < others, apart, -apart)
-    arrays = moved - (count - units) * ITEM_BYTES
-    large = np.where(items < others, units * (arrays // BUFFER_BYTES >= units), count * whole)
-    return Large(
-        calls=int(large.sum()),
-        bytes=int(np.where(items < others, arrays, moved)[large > 0].sum()),
-        fewer=int(np.maximum(-more, 0).sum()),
-        more=int(np.maximum(more, 0).sum()),
-    )
+    arrays = np.minimum(PAST_BUFFER * units, buffers)
+    unsure = (np.abs(items - others) < SURE_BITS) & (count > 0)
+    taken = np.where(count > 0, np.where(items < others, arrays, equal), 0)
+    return taken, np.where(unsure, np.abs(equal - arrays), 0)
 
 
 def _has_arrays(count: Whole, units: Whole, moved: Whole, gathered: Mask | bool) -> Mask:

@@ -94,29 +94,20 @@ def _text(value: object) -> str:
     return "" if value is None else str(value)
 
 
-def alike(claim: float, rows: Sequence[Measured]) -> list[Measured]:
-    """Those whose descriptions claimed about as much."""
-
-    def group(share: float) -> int:
-        return sum(share < low for low in CLAIMS)
-
-    return [row for row in rows if group(row.claim) == group(claim)]
-
-
-def sentence(claim: float, rows: Sequence[Measured]) -> str:
-    """What such a claim was worth for applications that the describer was not developed with;
-    empty where none was measured."""
-    found = [row for row in alike(claim, rows) if not row.developed]
+def sentence(rows: Sequence[Measured]) -> str:
+    """What descriptions of counters were worth for applications that the describer was not
+    developed with; empty where none was measured."""
+    found = [row for row in rows if not row.developed]
     if not found:
         return ""
     count = {v: sum(r.verdict == v for r in found) for v in (WITHIN, OUTSIDE, UNDECIDED)}
-    decided = count[WITHIN] + count[OUTSIDE]
-    rest = [f"{count[UNDECIDED]} undecided", f"{len(found) - decided - count[UNDECIDED]} failed"]
-    more = ", ".join(text for text in rest if not text.startswith("0 "))
+    failed = len(found) - sum(count.values())
+    more = [f"{count[UNDECIDED]} undecided", f"{failed} failed"]
+    told = ", ".join(text for text in more if not text.startswith("0 "))
     programs = len({row.application for row in found})
     return (
         f"Of {len(found)} measured transfers of {programs} "
-        f"{'program' if programs == 1 else 'programs'} that were held out and have descriptions "
-        f"like this one, {count[WITHIN]} of {decided} decided ones were within 10 %"
-        f"{f' ({more})' if more else ''}."
+        f"{'program' if programs == 1 else 'programs'} that were held out and described from "
+        f"counters, {count[WITHIN]} were within 10 % and {count[OUTSIDE]} were not"
+        f"{f' ({told})' if told else ''}."
     )

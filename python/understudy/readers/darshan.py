@@ -20,14 +20,12 @@ from understudy.darshanlog import JoinedLog, Log, open_joined, open_log
 from understudy.errors import UnderstudyError
 from understudy.inference import tracecheck
 from understudy.inference.accesses import Accesses, Remarks
-from understudy.inference.coverage import Coverage, coverage
 from understudy.inference.crosscheck import Layers
-from understudy.inference.flood_streams import MIXED
+from understudy.inference.explanation import Explanation, explain
 from understudy.inference.floods import Floods
 from understudy.inference.heatmap import READS, Heat
-from understudy.inference.interfaces import Interfaces, of_streams
 from understudy.inference.passes import Segments
-from understudy.inference.screen import MAX_RANKS, Screen, left_out
+from understudy.inference.screen import MAX_RANKS, Screen
 from understudy.inference.series import find_series
 from understudy.inference.streams import Composer
 from understudy.inference.time_steps import TimeSteps
@@ -131,42 +129,20 @@ def read(
     tick: Callable[[float], None] = lambda _: None,
     others: Sequence[Path] = (),
     join_jobs: bool = False,
-    told: Callable[[Coverage], None] = lambda _: None,
+    told: Callable[[Explanation], None] = lambda _: None,
 ) -> Workload:
     """The workload of a log, or of several joined: `path` and `others`, which are of one job
     unless `join_jobs` (see `understudy.darshanlog.open_joined`).
 
     `name` of the workload (default: made from the log's file name only where names may be kept),
     `keep_names` keeps the source's file names as labels, `partial` accepts a log whose modules ran
-    out of memory, `tick` is told now and then which share of the work is done, `told` how much of
-    the log the workload stands for.
+    out of memory, `tick` is told now and then which share of the work is done, `told` how far the
+    workload explains the log.
     """
     with open_joined([path, *others], several_jobs=join_jobs) as log:
-        made, _, raw = _described(log, name, keep_names, partial, tick)
-        covered = coverage(raw, of_streams(made.streams, made.ranks))
-    told(covered)
-    assert made.source is not None
-    notes = [*made.source.notes, *(f"Not reproduced: {what}." for what in covered.missing)]
-    if (posix := raw.own.get("POSIX")) is not None and posix.seeks:
-        notes.append(
-            f"Not reproduced: {posix.seeks:,} seeks through POSIX, which reach no storage; the "
-            "player gives each call its offset."
-        )
-    if mapped := sum(totals.mmaps for totals in raw.own.values()):
-        times = "once" if mapped == 1 else f"{mapped:,} times"
-        notes.append(
-            f"Files were mapped into memory {times} (mmap): what is read and written there is not "
-            "in the log, not reproduced and not in the shares below."
-        )
-    message = covered.message
-    if damaged := left_out(notes):
-        records = "record of it is" if damaged == 1 else "records of it are"
-        message += f" {damaged} damaged {records} left out, also of these shares."
-    guessed = [note.partition(":")[0] for note in notes if note.endswith(f"{MIXED}.")]
-    if guessed:
-        verb = "was" if len(guessed) == 1 and " to " not in guessed[0] else "were"
-        message += f" When {', '.join(guessed)} {verb} read is a guess, also in these shares."
-    return replace(made, source=replace(made.source, notes=(*notes, message)))
+        made, _, explained = _described(log, name, keep_names, partial, tick)
+    told(explained)
+    return made
 
 
 def describe(
@@ -184,8 +160,8 @@ def describe(
 
 def _described(
     log: Log, name: str | None, keep_names: bool, partial: bool, tick: Callable[[float], None]
-) -> tuple[Workload, tuple[frozenset[bytes], ...], Interfaces]:
-    """The same, and the sums over the records of the log."""
+) -> tuple[Workload, tuple[frozenset[bytes], ...], Explanation]:
+    """The same, and how far it explains the log."""
     _refuse_incomplete(log, partial)
     ranks = _ranks(log)
     log.leave_out_damaged()
@@ -196,7 +172,12 @@ def _described(
         log.leave_out_repeats({m: np.concatenate(keys) for m, keys in accesses.repeated.items()})
         accesses = Accesses(log, ranks, tick)
     try:
-        return *_describe(log, accesses, ranks, name, keep_names), accesses.sums.done()
+        made, templates = _describe(log, accesses, ranks, name, keep_names)
+        explained = explain(made.streams, templates, accesses.evidence, ranks)
+        assert made.source is not None
+        notes = (*made.source.notes, *explained.notes())
+        made = replace(made, source=replace(made.source, notes=notes))
+        return made, templates, explained
     finally:
         accesses.close()
 
@@ -242,6 +223,12 @@ def _describe(
         + _screened(log, accesses)
         + composer.notes
     )
+    if mapped := accesses.evidence.counted("POSIX", "POSIX_MMAPS"):
+        times = "once" if mapped == 1 else f"{mapped:,} times"
+        notes.append(
+            f"Files were mapped into memory {times} (mmap): what is read and written there is not "
+            "in the log and not reproduced."
+        )
     if any(stream.method == "stdio" for stream in streams):
         notes.append(
             "Calls of stdio are counted before the C library's buffer, which makes fewer and "

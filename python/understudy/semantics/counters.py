@@ -64,6 +64,7 @@ MODULES = {
 }
 _OF_LIBRARY = {"mpiio": ("POSIX",), "hdf5": ("MPI-IO", "POSIX"), "adios": ("POSIX",)}
 _KNOWN_BELOW = {"hdf5": ("MPIIO_COLL_OPENS", "MPIIO_INDEP_OPENS")}
+OF_SIZE = " calls of bytes "  # calls of a module of one size, beside its counters
 RECORDS = "records"  # files of a rank, each once
 
 
@@ -98,6 +99,14 @@ class Tally:
 
     def top(self, name: str, byte: int) -> None:
         self.tops[name] = max(self.tops.get(name, 0), byte)
+
+    def sizes(self, module: str) -> Counter[int]:
+        """The data calls of a module by size; none where a counter of sizes is not known."""
+        if any("_SIZE_" in name and name.startswith(module) for name in self.unknown):
+            return Counter()
+        start = f"{module}{OF_SIZE}"
+        named = {name: number for name, number in self.sums.items() if name.startswith(start)}
+        return Counter({int(name[len(start) :]): number for name, number in named.items()})
 
     def decline(self, *parts: str) -> None:
         """Counters whose names hold one of these are not known."""

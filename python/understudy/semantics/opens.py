@@ -46,19 +46,32 @@ def opened(variables: Sequence[Variable], ranks: int) -> PerRank:
 def files_of(thread: Stream, ranks: int) -> int:
     """The files of a stream's own set in all its contents that any rank has bytes in. Of the set
     of another stream, 0."""
+    return _fresh(thread, ranks)[0]
+
+
+def ranks_of_files(thread: Stream, ranks: int) -> int:
+    """The ranks that open each of these files, over all files."""
+    return _fresh(thread, ranks)[1]
+
+
+def _fresh(thread: Stream, ranks: int) -> tuple[int, int]:
+    """Files that no content had before, and the ranks that open each."""
     if thread.set.name != thread.name:
-        return 0
+        return 0, 0
     if thread.set.tree is not None:
-        return thread.set.tree.files
-    walk, found = walk_of(thread, ranks), 0
+        return thread.set.tree.files, thread.set.tree.files
+    walk = walk_of(thread, ranks)
+    files = pairs = 0
     for dumps in walk.dumps:
         for call in dumps.calls:
             if isinstance(call, Opened) and call.fresh:
                 heads = walk.segments.leads(call.ranks)
-                found += dumps.count * int(walk.segments.counts[heads].sum())
+                files += dumps.count * int(walk.segments.counts[heads].sum())
+                pairs += dumps.count * int(walk.segments.counts[call.ranks].sum())
             elif isinstance(call, Rows) and call.fresh:
-                found += dumps.count * call.number
-    return found
+                files += dumps.count * call.number
+                pairs += dumps.count * call.number
+    return files, pairs
 
 
 def opens_of(thread: Stream, ranks: int, writer: Stream | None = None) -> int:

@@ -11,7 +11,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from understudy.semantics.counter_sums import Counting
-from understudy.semantics.counters import BINS, PLAYED, RECORDS, Counters, Tally, bin_of, total
+from understudy.semantics.counters import (
+    BINS,
+    OF_SIZE,
+    PLAYED,
+    RECORDS,
+    Counters,
+    Tally,
+    bin_of,
+    total,
+)
 from understudy.semantics.evaluator import evaluate_set
 from understudy.semantics.operations import lacking
 from understudy.semantics.program import (
@@ -27,19 +36,20 @@ from understudy.semantics.program import (
     variables_of,
 )
 from understudy.semantics.segments import masks_of
-from understudy.semantics.sums import Ranks
+from understudy.semantics.sums import TOPS, Ranks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Predicted:
     """The counters of a set of files, by module, of the calls that stand for the application's
-    (`calls`) and of those that only the player makes, before it takes time (`own`); and when the
-    first and the last dump of its streams are due."""
+    (`calls`) and of those that only the player makes, before it takes time (`own`); the former's
+    data calls by size; and when the first and the last dump of its streams are due."""
 
     name: str
     streams: tuple[str, ...]
     calls: Mapping[str, Counters]
     own: Mapping[str, Counters]
+    sizes: Mapping[str, Counter[int]]
     first_s: float
     last_s: float
 
@@ -128,6 +138,7 @@ class _Set:
             streams=tuple(t.name for t in self._threads),
             calls=_of_methods(self.calls),
             own=_of_methods({m: t for m, t in self.own.items() if t}),
+            sizes={m: t.sizes(TOPS[m]) for m, t in self.calls.items() if m in TOPS},
             first_s=min(t.steps[0].time_s for t in self._threads),
             last_s=max(t.steps[-1].start_s(t.steps[-1].count - 1) for t in self._threads),
         )
@@ -148,6 +159,7 @@ def _note_calls(thread: Stream, tally: Tally) -> None:
             for size, number in calls.sizes(kind).items():
                 tally.add(f"POSIX_BYTES_{moved}", dumps * number * size)
                 tally.add(f"POSIX_SIZE_{kind.upper()}_{BINS[bin_of(size)]}", dumps * number)
+                tally.add(f"POSIX{OF_SIZE}{size}", dumps * number)
         tally.decline("CONSEC_", "SEQ_", "RW_SWITCHES", "MAX_BYTE", "FSYNCS")
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from understudy.semantics.counters import BINS, Tally, bin_of
+from understudy.semantics.counters import BINS, OF_SIZE, Tally, bin_of
 from understudy.semantics.cuts import Mask, Whole
 from understudy.semantics.program import Move, Stream, Sync, instructions
 from understudy.semantics.segments import Segments
@@ -80,7 +80,10 @@ class Sums:
         moved = sum(size * number for size, number in sizes.items())
         self.sums[f"{module}_{kind}{way}S"] += times * sum(sizes.values())
         self.sums[f"{module}_BYTES_{MOVED[way]}"] += times * moved
-        for size, number in sizes.items() if module != "STDIO" else ():
+        for size, number in sizes.items():
+            self.sums[f"{module}{OF_SIZE}{size}"] += times * number
+            if module == "STDIO":
+                continue
             suffix = "" if module == "POSIX" else "_AGG"
             self.sums[f"{module}_SIZE_{way}{suffix}_{BINS[bin_of(size)]}"] += times * number
 

@@ -1,0 +1,474 @@
+"""How far a workload explains a log: what is predicted for it beside what the log counted.
+
+Of the files of each group of streams, every way of using them (reading, writing, other calls) is
+explained where all counters that are known of it are as predicted, contradicted where one is not,
+and unknown where they are, but do not tell what the storage was asked for. Each has the share of
+the log's I/O time that was spent in it.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import sqrt
+
+import numpy as np
+
+from understudy.inference import constants as levels
+from understudy.inference.evidence import RECORDS, RENAMES, SHARED, SYSTEM, WAYS, Evidence, Records
+from understudy.semantics.counter_sums import PAGE
+from understudy.semantics.counters import BIN_BYTES, BINS, COUNTERS, total
+from understudy.semantics.cuts import Whole
+from understudy.semantics.evaluator import walk_of
+from understudy.semantics.lookups import lookups_of
+from understudy.semantics.opens import files_of, ranks_of_files
+from understudy.semantics.predicted import Predicted, predict
+from understudy.semantics.program import Move, Operate, Program, Stream, flat, instructions, writes
+from understudy.semantics.runs import Moved, Opened
+from understudy.semantics.sizes import stored_by
+
+EQUAL = levels.SMALL  # share by which a number may be otherwise
+OF_METHOD: Mapping[str, tuple[str, ...]] = {
+    "posix": ("POSIX",),
+    "stdio": ("STDIO",),
+    "mpiio": ("MPI-IO",),
+    "hdf5": ("H5D", "H5F"),
+}
+BELOW: Mapping[str, tuple[str, ...]] = {
+    "posix": ("STDIO",),
+    "stdio": ("POSIX",),
+    "mpiio": ("POSIX",),
+    "hdf5": ("MPI-IO", "POSIX"),
+}
+PREFIXES = {"MPI-IO": "MPIIO"}
+LIBRARIES = {"H5D": "HDF5", "H5F": "HDF5", "STDIO": "stdio"}
+READ, WRITE, OTHER = WAYS
+USES = {READ: "reading", WRITE: "writing", OTHER: "other calls on"}
+
+
+# Of a part.
+STATES = EXPLAINED, CONTRADICTED, UNKNOWN = "explained", "contradicted", "not known"
+# What a log does not tell.
+SIZES = "which sizes the calls of stdio had"
+PLACES = "where in their files the calls of MPI-IO went"
+LIBRARY = "which calls HDF5 made of those of the application"
+ORDER = "how reads and writes alternated"
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A number that is predicted to be another one than was counted."""
+
+    what: str
+    predicted: int
+    counted: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """One way of using the files of some streams (none: of files that no stream describes)."""
+
+    streams: tuple[str, ...]
+    module: str
+    way: str
+    time_s: float
+    differences: tuple[Difference, ...]
+    unknown: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        """What is done to which files."""
+        of = ", ".join(self.streams) if self.streams else "files that no stream has"
+        return f"{USES[self.way]} {of} through {LIBRARIES.get(self.module, self.module)}"
+
+    @property
+    def state(self) -> str:
+        if self.differences:
+            return CONTRADICTED
+        return UNKNOWN if self.unknown else EXPLAINED
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explanation:
+    """All parts of a log."""
+
+    parts: tuple[Part, ...]
+
+    def of(self, state: str) -> list[Part]:
+        """Those in a state, the one that took longest first."""
+        return sorted((p for p in self.parts if p.state == state), key=lambda p: -p.time_s)
+
+    def notes(self) -> Iterator[str]:
+        """A sentence for each part that is not explained."""
+        for part in self.of(CONTRADICTED):
+            told = "; ".join(
+                f"{d.what} {d.predicted:,} predicted, {d.counted:,} counted"
+                for d in part.differences
+            )
+            yield f"Contradicted: {part.name} ({self.share([part]):.1%} of the I/O time): {told}."
+        for part in self.of(UNKNOWN):
+            told = ", ".join(part.unknown)
+            yield f"Not known: {part.name} ({self.share([part]):.1%} of the I/O time): {told}."
+
+    def share(self, parts: Sequence[Part]) -> float:
+        """Of the log's I/O time, 0 to 1; where it has none, of the parts."""
+        whole = sum(p.time_s for p in self.parts)
+        if not whole:
+            return len(parts) / len(self.parts) if self.parts else 0.0
+        return sum(p.time_s for p in parts) / whole
+
+
+def explain(
+    streams: Sequence[Stream], templates: Sequence[frozenset[bytes]], records: Records, ranks: int
+) -> Explanation:
+    """How far streams explain the records of a log; `templates` are those of each one's files."""
+    groups = _groups(streams, templates) if records.apart else [range(len(streams))]
+    names = [frozenset[bytes]().union(*(templates[n] for n in group)) for group in groups]
+    found, rest = records.parts(names)
+    parts = list[Part]()
+    for group, evidence in zip(groups, found, strict=True):
+        parts += _Group([streams[n] for n in group], evidence, ranks).parts()
+    return Explanation(parts=(*parts, *_Group([], rest, ranks).parts()))
+
+
+def _groups(
+    streams: Sequence[Stream], templates: Sequence[frozenset[bytes]]
+) -> list[Sequence[int]]:
+    """Streams that use the same files, in the log or in the workload."""
+    groups: list[tuple[set[object], list[int]]] = []
+    for n, (stream, names) in enumerate(zip(streams, templates, strict=True)):
+        keys: set[object] = {stream.set.name, *names}
+        home = [n]
+        for known, others in [g for g in groups if g[0] & keys]:
+            keys |= known
+            home += others
+        groups = [g for g in groups if not g[0] & keys] + [(keys, home)]
+    return [sorted(home) for _, home in groups]
+
+
+class _Group:
+    """Streams, and what was counted of their files."""
+
+    def __init__(self, streams: Sequence[Stream], evidence: Evidence, ranks: int) -> None:
+        self.streams, self.evidence, self.ranks = streams, evidence, ranks
+        methods = {s.method for s in streams}
+        self.above = {m for method in methods for m in OF_METHOD.get(method, ())}
+        self.below = {m for method in methods for m in BELOW.get(method, ())} - self.above
+        sets = self._predict(streams)
+        self.predicted = total([each.calls for each in sets])
+        self.sizes: dict[str, Counter[int]] = {}
+        for each in sets:
+            for method, sizes in each.sizes.items():
+                self.sizes.setdefault(OF_METHOD[method][0], Counter()).update(sizes)
+
+    def _predict(self, streams: Sequence[Stream]) -> tuple[Predicted, ...]:
+        return predict(Program(name="", ranks=self.ranks, streams=tuple(streams)))
+
+    def parts(self) -> Iterator[Part]:
+        """Every way in which the files were used, by the modules that saw the application."""
+        for module in self.evidence.counters:
+            if module in self.below and not (module == "STDIO" and self._moves(module)):
+                continue
+            for way, time_s in zip(WAYS, self.evidence.times[module], strict=True):
+                differences = tuple(self._differences(module, way))
+                if differences or time_s > 0 or self._calls(module, way):
+                    mine = [s.name for s in self.streams if self._uses(s, module, way)]
+                    yield Part(
+                        streams=tuple(mine),
+                        module=module,
+                        way=way,
+                        time_s=time_s,
+                        differences=differences,
+                        unknown=tuple(self._unknown(module, way)),
+                    )
+
+    def _uses(self, stream: Stream, module: str, way: str) -> bool:
+        """Whether a part is of a stream."""
+        if module not in OF_METHOD.get(stream.method, ()):
+            return False
+        return way == OTHER or (way == WRITE) == writes(stream)
+
+    def _moves(self, module: str) -> bool:
+        return any(self._calls(module, way) for way in WAYS[:2])
+
+    def _calls(self, module: str, way: str) -> int:
+        """Calls that were counted."""
+        counted = self.evidence.counters[module]
+        return sum(counted[name] for name in COUNTERS[module] if _is_call(name, way))
+
+    # -- what is otherwise ------------------------------------------------------------------------
+
+    def _differences(self, module: str, way: str) -> Iterator[Difference]:
+        if way == OTHER:
+            yield from self._of_other_calls(module)
+            return
+        made = self.predicted.get(module, {})
+        counted, calls = self.evidence.counters[module], self._calls(module, way)
+        names = [n for n in COUNTERS[module] if _is_call(n, way) or _is_of_calls(n, way)]
+        emptied = ("STDIO_SEEKS", "STDIO_FLUSHES") if module == "STDIO" and calls else ()
+        for name in (*names, *emptied):  # both empty the buffer
+            if name not in counted:
+                continue
+            here, there = made.get(name, 0), counted[name]
+            of = max(there, here or 0) if "BYTES" in name else max(calls, here or 0)
+            if here is not None and abs(here - there) > EQUAL * of:
+                yield Difference(name, here, there)
+        if calls:
+            yield from self._of_sizes(module, way)
+            yield from self._of_turns(module, way)
+        if way == WRITE and calls:
+            yield from self._of_storage(module)
+            yield from self._of_ranks(module)
+
+    def _of_sizes(self, module: str, way: str) -> Iterator[Difference]:
+        """Calls of sizes that records name, which reads and writes have in common."""
+        mine = next(w for w in WAYS[:2] if self._calls(module, w))
+        made = self.sizes.get(module, Counter())
+        if way != mine or not made:
+            return
+        counted = self.evidence.sizes.get(module, Counter())
+        calls = sum(self._calls(module, w) for w in WAYS[:2])
+        lacking = _lacking(counted, made)
+        if sum(lacking.values()) > EQUAL * calls:
+            size = max(lacking, key=lambda size: (lacking[size], size))
+            yield Difference(f"calls of {size:,} B", counted[size] - lacking[size], counted[size])
+
+    def _of_turns(self, module: str, way: str) -> Iterator[Difference]:
+        """Reads behind writes and writes behind reads of the same files."""
+        name = f"{PREFIXES.get(module, module)}_RW_SWITCHES"
+        if way != READ or name not in self.evidence.counters[module]:
+            return
+        there, here = self.evidence.counters[module][name], self._turns(module)
+        if here is not None and abs(here - there) > EQUAL * self._calls(module, way):
+            yield Difference(name, here, there)
+
+    def _turns(self, module: str) -> int | None:
+        """What is predicted of these; None where it is not known."""
+        mine = [s for s in self.streams if module in OF_METHOD.get(s.method, ())]
+        looked = sum(2 * lookups_of(s, self.ranks)[0] for s in mine)
+        if looked:
+            return looked
+        kinds = {
+            (s.set.name, i.writes) for s in mine for i in instructions(s) if isinstance(i, Move)
+        }
+        alone = len(kinds) == len({name for name, _ in kinds})
+        calls = any(s.set.tree is not None for s in mine)
+        return 0 if alone and not calls else None
+
+    def _of_storage(self, module: str) -> Iterator[Difference]:
+        stored = sum(stored_by(s) for s in self.streams if writes(s))
+        there = self.evidence.stored
+        known = there and self.streams and module in self.above - {"H5D"}
+        if known and abs(stored - there) > EQUAL * max(stored, there):
+            yield Difference("bytes of the files", stored, there)
+
+    def _of_ranks(self, module: str) -> Iterator[Difference]:
+        """How unlike the ranks of shared files are, in bytes of a rank (standard deviation)."""
+        counted = self.evidence.counters[module]
+        files = counted[SHARED]
+        if not files or counted[RECORDS] != files * self.ranks or len(self.streams) != 1:
+            return
+        here = _variance(self.streams[0], self.ranks)
+        if here is None:
+            return
+        one, other = (round(sqrt(v / files)) for v in (here, self.evidence.variance[module]))
+        moved = sum(n for name, n in counted.items() if "_BYTES_" in name and "MAX" not in name)
+        if abs(one - other) > EQUAL * moved / files / self.ranks:
+            yield Difference("standard deviation of the ranks' bytes", one, other)
+
+    def _of_other_calls(self, module: str) -> Iterator[Difference]:
+        made = self.predicted.get(module, {})
+        for name, there in self._corrected(module):
+            here = made.get(name, 0)
+            if here is not None and abs(here - there) > EQUAL * max(here, there):
+                yield Difference(name, here, there)
+        if module in ("POSIX", "STDIO"):
+            yield from self._of_renames()
+        if module in self.above and self.evidence.moved and module in ("POSIX", "STDIO", "MPI-IO"):
+            yield from self._of_files(module)
+
+    def _of_renames(self) -> Iterator[Difference]:
+        there = self.evidence.counters.get("POSIX", {}).get(RENAMES)
+        here = sum(_renames(s, self.ranks) for s in self.streams)
+        if there is not None and abs(here - there) > EQUAL * max(here, there):
+            yield Difference(RENAMES, here, there)
+
+    def _corrected(self, module: str) -> Iterator[tuple[str, int]]:
+        """The counters of other calls, as they would be of the player's."""
+        counted, handle = self.evidence.counters[module], self._handles(module)
+        for name in COUNTERS[module]:
+            if not name.endswith(("OPENS", "STATS", "SYNCS", "FLUSHES")):
+                continue
+            there = counted[name]
+            if name == "POSIX_OPENS":  # which counts each fileno() and dup() too
+                there -= counted["POSIX_FILENOS"] + counted["POSIX_DUPS"]
+            elif name == "POSIX_FSYNCS":
+                there += counted["POSIX_FDSYNCS"]
+            yield name, max(0, there + (handle if name.endswith("_OPENS") else 0))
+
+    def _handles(self, module: str) -> int:
+        """Opens through stdio of files whose bytes POSIX has (C++ streams)."""
+        stdio = self.evidence.counters.get("STDIO")
+        if module != "POSIX" or stdio is None or self._moves("STDIO"):
+            return 0
+        return stdio["STDIO_OPENS"]
+
+    def _of_files(self, module: str) -> Iterator[Difference]:
+        """Which ranks had which files; readers may have those of writers."""
+        if any(module not in OF_METHOD.get(s.method, ()) for s in self.streams):
+            return
+        for what, count, there in (
+            ("files", files_of, self.evidence.moved),
+            ("ranks of files", ranks_of_files, self.evidence.counters[module][RECORDS]),
+        ):
+            each = [0, 0]
+            for stream in self.streams:
+                each[writes(stream)] += count(stream, self.ranks)
+            if any(each) and abs(max(each) - there) > EQUAL * there:
+                yield Difference(what, max(each), there)
+
+    # -- what nobody counted ----------------------------------------------------------------------
+
+    def _unknown(self, module: str, way: str) -> Iterator[str]:
+        calls = self._calls(module, way) if way != OTHER else 0
+        if not calls:
+            return
+        counted = self.evidence.counters[module]
+        if module == "STDIO":
+            taken, off = (counted[f"{way}{word}"] for word in SYSTEM)
+            if off > EQUAL * taken:
+                yield SIZES
+        elif module == "POSIX":
+            if self._turns(module) is None and counted["POSIX_RW_SWITCHES"] > EQUAL * calls:
+                yield ORDER
+        elif module == "MPI-IO":
+            if not self._is_placed(way):
+                yield PLACES
+        elif not self._passes("hdf5", way, places=False):
+            yield LIBRARY
+
+    def _is_placed(self, way: str) -> bool:
+        """Whether the places of calls of MPI-IO follow from the counters: each rank makes one of a
+        variable, without a view; or each is one of POSIX, which tells whether it goes on."""
+        counted = self.evidence.counters["MPI-IO"]
+        moves = [
+            (m, d.count)
+            for s in self.streams
+            if self._uses(s, "MPI-IO", way)
+            for d in walk_of(s, self.ranks).dumps
+            for m in d.calls
+            if isinstance(m, Moved)
+        ]
+        if counted["MPIIO_VIEWS"]:
+            return False
+        if all((m.calls.transfers <= 1).all() and m.times == 1 for m, _ in moves):
+            return True
+        return not any(m.move.collective for m, _ in moves) and self._passes("mpiio", way)
+
+    def _passes(self, method: str, way: str, places: bool = True) -> bool:
+        """Whether each run of bytes that is handed to a library is a call of POSIX; small ones may
+        be its own."""
+        counted = self.evidence.counters.get("POSIX")
+        mine = [replace(s, method="posix") for s in self.streams if s.method == method]
+        moves = [i for s in mine for i in instructions(s) if isinstance(i, Move)]
+        if counted is None or any(move.nonblocking for move in moves):
+            return False
+        made = total([each.calls for each in self._predict(mine)])["POSIX"]
+        bins = [f"POSIX_SIZE_{way}_{b}" for b in BINS]
+        ends = np.array([*BIN_BYTES, 2 * BIN_BYTES[-1]], np.float64)
+        moved = np.cumsum(ends * [made[name] or 0 for name in bins])
+        usual = int(np.searchsorted(moved, moved[-1] / 2))
+        names = bins[usual:]
+        if places:
+            names = [*bins, f"POSIX_CONSEC_{way}S", f"POSIX_SEQ_{way}S"]
+        calls = sum(made[name] or 0 for name in bins)
+        return all(
+            made[n] is not None and abs((made[n] or 0) - counted[n]) <= EQUAL * calls
+            for n in names
+        )
+
+
+def _is_call(name: str, way: str) -> bool:
+    """Whether a counter is one of data calls."""
+    return name.endswith(f"_{way}S") and "CONSEC" not in name and "SEQ" not in name
+
+
+def _is_of_calls(name: str, way: str) -> bool:
+    """Whether a counter is of the bytes, sizes or order of data calls."""
+    moved = "READ" if way == READ else "WRITTEN"
+    return (
+        (name.endswith(f"_BYTES_{moved}"))
+        or f"_SIZE_{way}_" in name
+        or name.endswith((f"CONSEC_{way}S", f"SEQ_{way}S"))
+    )
+
+
+def _renames(stream: Stream, ranks: int) -> int:
+    """Of a stream: operations, and backups of files that were there before."""
+    found = sum(
+        s.count * i.count
+        for s in stream.steps
+        for i in flat(s.body)
+        if isinstance(i, Operate) and i.kind == "rename"
+    )
+    if not stream.backup:
+        return found
+    walk = walk_of(stream, ranks)
+    again = (
+        d.count * int(walk.segments.counts[walk.segments.leads(c.ranks)].sum())
+        for d in walk.dumps
+        for c in d.calls
+        if isinstance(c, Opened) and not c.fresh
+    )
+    return found + sum(again)
+
+
+def _lacking(counted: Counter[int], made: Counter[int]) -> Counter[int]:
+    """Calls of counted sizes for which none is made that is as good: the storage is asked for
+    pages, so that one within a page is as good as another, one of whole pages is as good as none
+    but itself, and others as those that are a little longer or shorter."""
+    left, lacking = Counter(made), Counter[int]()
+    for size, number in sorted(counted.items()):
+        for other in [size, *sorted(left, key=lambda other: abs(other - size))]:
+            if number and _as_good(size, other):
+                taken = min(number, left[other])
+                left[other] -= taken
+                number -= taken
+        if number:
+            lacking[size] = number
+    return lacking
+
+
+def _as_good(size: int, other: int) -> bool:
+    if size == other or max(size, other) < PAGE:
+        return True
+    return bool(size % PAGE and other % PAGE) and abs(size - other) <= EQUAL * size
+
+
+def _variance(stream: Stream, ranks: int) -> float | None:
+    """Of the bytes of ranks, summed over the files of a stream; None where that is not known."""
+    walk = walk_of(stream, ranks)
+    if walk.sets > 1:
+        return None
+    counts, found = walk.segments.counts, 0.0
+    moved: dict[int, Whole] = {}
+
+    def spread() -> float:
+        return sum(
+            float(np.average(b.astype(float) ** 2, weights=counts))
+            - float(np.average(b, weights=counts)) ** 2
+            for b in moved.values()
+        )
+
+    for dumps in walk.dumps:
+        lasts = walk.appends or walk.names is not None or not dumps.begins
+        if dumps.begins and not lasts:
+            found += spread()
+            moved = {}
+        for call in dumps.calls:
+            if isinstance(call, Moved):
+                file, times = call.move.variable.file, call.times * call.move.variable.count
+                each = np.where(call.takes_part, call.block.size, 0) * times
+                moved[file] = moved.get(file, 0 * each) + each * (dumps.count if lasts else 1)
+        if not lasts:
+            found += (dumps.count - 1) * spread()
+    return found + spread()
