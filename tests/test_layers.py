@@ -1,4 +1,4 @@
-"""The raw counters of logs, interface by interface: of a replica, and of a description."""
+"""The raw counters of logs, interface by interface: of an application and of a replica."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -9,14 +9,11 @@ import pytest
 from tests.readers.synthetic import Run
 from tests.support.keys import with_keys
 from understudy.contracts import workload
-from understudy.contracts.workload import Workload
 from understudy.darshanlog import open_log
 from understudy.inference import interfaces
-from understudy.inference.coverage import Coverage, coverage
 from understudy.judge.fidelity import Comparison, compare
 from understudy.judge.observation import observe
 from understudy.paths import where
-from understudy.semantics.calls import Calls
 
 MIB = 1 << 20
 
@@ -24,12 +21,6 @@ MIB = 1 << 20
 def raw(log: Path) -> interfaces.Interfaces:
     with open_log(log) as opened:
         return interfaces.of_log(opened)
-
-
-def covered(run: Run, folder: Path) -> Coverage:
-    log = run.log(folder / "app.darshan")
-    made: Workload = run.describe(folder)
-    return coverage(raw(log), interfaces.of_streams(made.streams, made.ranks))
 
 
 def errors(made: Comparison) -> dict[tuple[str, str], float | None]:
@@ -230,196 +221,11 @@ def test_a_replica_without_the_flushes_of_a_descriptor_fails(tmp_path: Path) -> 
     assert error(3) is None
 
 
-def test_what_a_description_leaves_out_is_stated_with_its_share(tmp_path: Path) -> None:
-    run = Run(nprocs=1)
-    run.write("/s/a", MIB, 1.0, rank=0, F_WRITE_TIME=3.0)
-    for n in range(9):
-        run.add(
-            "POSIX",
-            {
-                "id": run.file(f"/s/looked.at.{n}"),
-                "rank": 0,
-                "POSIX_OPENS": 1,
-                "POSIX_STATS": 2,
-                "POSIX_F_META_TIME": 1.0 / 9,
-            },
-        )
-    found = covered(run, tmp_path)
-    assert found.missing == ()
-    whole = raw(tmp_path / "app.darshan")
-    made = run.describe(tmp_path)
-    data = interfaces.of_streams([s for s in made.streams if s.bytes], made.ranks)
-    found = coverage(whole, data)
-    assert found.missing == (
-        "9 of 10 opens through POSIX (90 %)",
-        "18 of 18 stats through POSIX (100 %)",
-    )
-    assert found.message == (
-        "The workload stands for 100 % of the bytes, 6.897 % of the calls and 75.89 % of the I/O "
-        "time of the log. At the storage it makes, as predicted, 100 % of the write calls and "
-        "100 % of the bytes."
-    )
-
-
-def database(run: Run, *, calls: int, seeks: int, flushes: int) -> None:
-    """A stdio file of which each record is sought, read, written and flushed."""
-    run.write(
-        "/s/base",
-        100 * calls,
-        1.0,
-        rank=0,
-        module="STDIO",
-        calls=calls,
-        duration_s=20.0,
-        BYTES_READ=100 * calls,
-        READS=calls,
-        MAX_BYTE_READ=100 * calls - 1,
-        SEEKS=seeks,
-        FLUSHES=flushes,
-        F_READ_START_TIMESTAMP=1.0,
-        F_READ_END_TIMESTAMP=21.0,
-        F_WRITE_TIME=0.1,
-        F_META_TIME=1.0,
-    )
-
-
-def test_seeks_and_flushes_of_stdio_are_calls(tmp_path: Path) -> None:
-    """They are what a database takes its time for, and empty the buffer of the C library."""
-    run = Run(nprocs=1)
-    database(run, calls=1000, seeks=1000, flushes=500)
-    found = covered(run, tmp_path)
-    assert found.bytes == 1 and found.calls < 0.75 and found.time < 0.4
-    assert found.storage.calls == (1000, 500)
-    assert found.storage.kept == (25, 500)  # reads fill buffers of 4 KiB
-    assert "1,000 of 1,000 seeks through STDIO (100 %)" in found.missing
-    assert "975 of about 1,000 read calls that the C library made at the storage (97.5 %)" in (
-        found.missing
-    )
-    assert "2.5 % of the read calls" in found.message
-
-
-def test_reads_between_writes_are_made(tmp_path: Path) -> None:
-    run = Run(nprocs=1)
-    database(run, calls=1000, seeks=2000, flushes=0)
-    found = covered(run, tmp_path)
-    assert found.bytes > 0.999 and found.calls > 0.999 and found.time > 0.999
-    assert found.storage.kept == (1000, 999)
-
-
-def test_stdio_without_seeks_is_reproduced(tmp_path: Path) -> None:
-    run = Run(nprocs=1)
-    run.write("/s/text", MIB, 1.0, rank=0, module="STDIO", calls=1000, F_WRITE_TIME=0.1)
-    found = covered(run, tmp_path)
-    assert (found.calls, found.time, found.missing) == (1, 1, ())
-    assert found.storage.kept == found.storage.calls == (0, 256)
-
-
-@pytest.mark.parametrize(
-    ("calls", "size", "least", "taken", "most"),
-    [
-        (161, 3_528_044, 2, 2, 322),  # a header and an array, or a buffer that is filled again
-        (100, 200_004, 2, 49, 49),  # the same of small calls: as many as there are buffers
-        (160, 160 * 16384, 160, 160, 160),  # whole pages: no header
-        (352_008, 4_272_389, 1044, 1044, 1044),  # lines of text
-    ],
-)
-def test_calls_of_stdio_are_as_many_as_their_sizes_may_make(
-    tmp_path: Path, calls: int, size: int, least: int, taken: int, most: int
-) -> None:
-    run = Run(nprocs=1)
-    run.write("/s/a", size, 1.0, rank=0, module="STDIO", calls=calls, F_WRITE_TIME=0.1)
-    found = covered(run, tmp_path)
-    assert found.storage.kept == found.storage.calls
-    assert found.storage.ranges[1] == (taken, least, most)
-    assert (f"{least:,} to {most:,} writes of the system" in found.message) == (least < most)
-    assert found.claim == pytest.approx(min(least / taken, taken / most))
-
-
-def below_hdf5(run: Run, sizes: dict[str, int], size: int, calls: int) -> None:
-    """A dataset of 4 MiB in four collective writes, and what POSIX has of its file."""
-    file, dataset = run.file("/s/a.h5"), run.file("/s/a.h5:/u")
-    run.add("H5F", {"id": file, "rank": -1, "H5F_OPENS": 4})
-    run.add(
-        "H5D",
-        {
-            "id": dataset,
-            "file_rec_id": file,
-            "rank": -1,
-            "H5D_OPENS": 4,
-            "H5D_BYTES_WRITTEN": 4 * MIB,
-            "H5D_WRITES": 4,
-            "H5D_USE_MPIIO_COLLECTIVE": 1,
-            "H5D_SIZE_WRITE_AGG_100K_1M": 4,
-            "H5D_F_WRITE_START_TIMESTAMP": 1.0,
-            "H5D_F_WRITE_END_TIMESTAMP": 2.0,
-            "H5D_F_WRITE_TIME": 1.0,
-        },
-    )
-    counts = {f"POSIX_SIZE_WRITE_{name}": count for name, count in sizes.items()}
-    run.add(
-        "POSIX",
-        {"id": file, "rank": -1, "POSIX_OPENS": 4, "POSIX_BYTES_WRITTEN": size}
-        | {"POSIX_WRITES": calls, "POSIX_MAX_BYTE_WRITTEN": size - 1}
-        | counts,
-    )
-
-
-def test_small_calls_of_a_library_for_itself_are_made_by_the_replica_too(tmp_path: Path) -> None:
-    run = Run(nprocs=4)
-    below_hdf5(run, {"100K_1M": 4, "0_100": 20}, 4 * MIB + 960, 24)
-    found = covered(run, tmp_path)
-    assert found.storage.calls == (0, 24) and found.storage.kept[1] >= 23
-    assert found.time > 0.95
-
-
-def test_data_that_reach_the_storage_in_pieces_are_not_reproduced(tmp_path: Path) -> None:
-    """Views with gaps: the application's calls are the same, those of the storage are 256 B."""
-    run = Run(nprocs=4)
-    below_hdf5(run, {"100_1K": 16_384}, 4 * MIB, 16_384)
-    found = covered(run, tmp_path)
-    assert (found.bytes, found.calls) == (1, 1)
-    assert found.time < 0.01 and found.storage.kept == (0, 4)
-    assert "16,380 of 16,384 write calls that HDF5 made at the storage (99.98 %)" in found.missing
-
-
-def test_time_of_calls_that_move_nothing_is_not_reproduced(tmp_path: Path) -> None:
-    """Writes of no bytes, which take all of the time."""
-    run = Run(nprocs=1)
-    run.write("/s/a", MIB, 1.0, rank=0, calls=10, F_WRITE_TIME=0.1)
-    run.write("/s/b", 1, 50.0, rank=0, BYTES_WRITTEN=0, WRITES=100_000, F_WRITE_TIME=30.0)
-    assert covered(run, tmp_path).time < 0.01
-    note = run.describe(tmp_path).source.notes[-1]
-    assert "of the calls and 0.01" in note or "% of the calls and 0.0" in note
-
-
 def test_mapped_files_are_stated(tmp_path: Path) -> None:
     run = Run(nprocs=1)
     run.write("/s/a", MIB, 1.0, rank=0, MMAPS=5000)
     notes = run.describe(tmp_path).source.notes
     assert any(note.startswith("Files were mapped into memory 5,000 times") for note in notes)
-
-
-def test_calls_beyond_those_of_the_log_are_stated(tmp_path: Path) -> None:
-    """Twice the writes do not make up for the reads that are missing, nor the reverse."""
-    run = Run(nprocs=4)
-    run.write("/s/a", 4 * MIB, 1.0, calls=200, module="MPIIO", COLL_OPENS=4)
-    run.read("/s/b", 4 * MIB, 5.0, calls=400, module="MPIIO", COLL_OPENS=4)
-    found = covered(run, tmp_path)
-    assert found.extra == () and "more" not in found.message
-    whole, made = raw(tmp_path / "app.darshan"), run.describe(tmp_path)
-    writes = [s for s in made.streams if s.operation == "write"]
-    reads = [s for s in made.streams if s.operation == "read"]
-    found = coverage(whole, interfaces.of_streams(2 * writes, made.ranks))
-    assert found.extra == ("200 writes (100 %)",)
-    assert "400 of 400 data calls that read through MPI-IO (100 %)" in found.missing
-    found = coverage(whole, interfaces.of_streams(2 * writes + 3 * reads, made.ranks))
-    assert found.message == (
-        "The workload stands for 100 % of the bytes, 100 % of the calls and 100 % of the I/O time "
-        "of the log, and makes 800 reads (200 %) and 200 writes (100 %) more than the application."
-        + found.storage.message
-    )
-    whole.own["MPI-IO"].calls[1] = Calls(count=199)
-    assert coverage(whole, interfaces.of_streams(writes, made.ranks)).extra == ()
 
 
 def checkpoints(folder: Path, name: str, *, header_by_stdio: bool) -> Path:
@@ -468,16 +274,6 @@ def test_the_time_of_a_shared_record_is_that_of_all_ranks(tmp_path: Path) -> Non
     run.write("/s/a", 64 * MIB, 1.0, F_WRITE_TIME=64 * 90.0)
     run.write("/s/b", 64 * MIB, 1.0, F_WRITE_TIME=64 * 900.0)  # longer than the run: unknown
     assert raw(run.log(tmp_path / "a.darshan")).own["POSIX"].time_s == [64 * 90.0, 0.0]
-
-
-def test_a_log_without_data_claims_the_time_of_its_metadata(tmp_path: Path) -> None:
-    run = Run(nprocs=1)
-    run.add(
-        "POSIX",
-        {"id": run.file("/s/a"), "rank": 0, "POSIX_OPENS": 1, "POSIX_F_META_TIME": 1.0},
-    )
-    found = covered(run, tmp_path)
-    assert not any(found.storage.calls) and found.claim == found.time
 
 
 def test_files_that_are_longer_at_the_storage_are_found(tmp_path: Path) -> None:

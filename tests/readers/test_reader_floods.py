@@ -30,7 +30,6 @@ def test_epochs_of_a_loader(tmp_path: Path) -> None:
     assert stream.steps[0].duration_s == pytest.approx(100, abs=0.5)
     entry = provenance_of(workload, "/streams/0/order")
     assert entry is not None and entry.confidence == "likely"
-    assert "100 % of the bytes, 100 % of the calls" in workload.source.notes[-1]
     assert len(to_keys(workload)) < 6000
 
 

@@ -365,7 +365,6 @@ def test_floods_of_runs_after_each_other_are_played_in_each(tmp_path: Path) -> N
     times = [d.time_s for d in stream.expanded()]
     assert times == pytest.approx([100 * k + at for k in range(8) for at in (1, 20)], abs=0.1)
     assert any("was read 2 times by one run or by runs" in note for note in workload.source.notes)
-    assert "100 % of the I/O time of the log. At" in workload.source.notes[-1]
 
 
 def loaders(epochs: int, files: int, other: bool = False) -> Iterator[Run]:
@@ -404,7 +403,6 @@ def test_runs_that_read_other_files_have_streams_of_their_own(tmp_path: Path) ->
     assert [s.name for s in workload.streams] == ["input-0", "input-1"]
     assert [[d.time_s for d in s.steps] for s in workload.streams] == [[1, 101], [201, 301]]
     assert sum(s.bytes for s in workload.streams) == 398 * 48_000
-    assert "100 % of the bytes" in workload.source.notes[-1]
 
 
 def test_floods_of_runs_that_overlap_are_a_guess(tmp_path: Path) -> None:
@@ -420,7 +418,4 @@ def test_floods_of_runs_that_overlap_are_a_guess(tmp_path: Path) -> None:
     assert any(
         note.startswith(f"{name}: 19,200,000 B were read by runs that follow each other")
         for note in workload.source.notes
-    )
-    assert workload.source.notes[-1].endswith(
-        f"When {name} was read is a guess, also in these shares."
     )

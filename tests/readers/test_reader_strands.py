@@ -8,7 +8,7 @@ import pytest
 
 from tests.readers.synthetic import Run, only
 from understudy.contracts.workload import Stream, Workload
-from understudy.inference.coverage import Coverage
+from understudy.inference.explanation import PLACES, UNKNOWN, Explanation
 from understudy.semantics.calls import Calls, calls_of
 from understudy.semantics.counters import BIN_BYTES, BINS
 
@@ -60,8 +60,8 @@ def asked(
     run.write("/s/f", size, 1.0, module="MPIIO", calls=calls, write=write, **more)
 
 
-def described(run: Run, folder: Path) -> tuple[Stream, Workload, Coverage]:
-    told: list[Coverage] = []
+def described(run: Run, folder: Path) -> tuple[Stream, Workload, Explanation]:
+    told: list[Explanation] = []
     workload = run.describe(folder, told=told.append)
     return only(workload), workload, told[0]
 
@@ -85,7 +85,7 @@ def test_a_view_of_columns_is_a_grid_of_one_run_of_each_rank_in_a_row(
     assert variable.shape == (ROWS, 4096)
     assert variable.decomposition.grid == (1, RANKS)
     assert calls_of(stream, RANKS).count == RANKS * calls
-    assert told.storage.kept == told.storage.calls
+    assert not told.of(UNKNOWN)
     assert workload.source and not [n for n in workload.source.notes if "assumed" in n]
 
 
@@ -97,7 +97,7 @@ def test_a_gap_of_one_run_tells_that_two_ranks_share_a_row(tmp_path: Path) -> No
     (variable,) = stream.steps[0].variables
     assert variable.shape == (2 * ROWS, 4096)
     assert variable.decomposition.grid == (2, 2)
-    assert told.storage.kept == told.storage.calls
+    assert not told.of(UNKNOWN)
 
 
 def test_collective_calls_that_are_not_joined_are_a_grid(tmp_path: Path) -> None:
@@ -158,20 +158,21 @@ def test_runs_that_do_not_add_up_are_told_and_counted_as_missing(tmp_path: Path)
     stream, workload, told = described(run, tmp_path)
     assert stream.steps[0].variables[0].decomposition.rule == "even"
     assert workload.source and any("not contiguous" in n for n in workload.source.notes)
-    assert told.storage.kept[1] < 0.1 * told.storage.calls[1]
+    assert [part.unknown for part in told.parts if part.way == "WRITE"] == [(PLACES,)]
 
 
 def test_unequal_ranks_are_told(tmp_path: Path) -> None:
     """No grid gives ranks columns of these widths."""
     run = Run(nprocs=2)
+    alone = {"COLL_WRITES": 0, "INDEP_WRITES": 1, "VIEWS": 1}
     for rank, size in enumerate((ROWS * 2672, ROWS * 400)):
-        run.write("/s/f", size, 1.0, module="MPIIO", rank=rank, COLL_WRITES=0, INDEP_WRITES=1)
+        run.write("/s/f", size, 1.0, module="MPIIO", rank=rank, **alone)
     more = {"STRIDE1_STRIDE": 2672, "STRIDE1_COUNT": ROWS - 1}
     below(run, {2672: ROWS, 400: ROWS}, **more)
     stream, workload, told = described(run, tmp_path)
     assert all(v.decomposition.rule != "grid" for v in stream.steps[0].variables)
     assert workload.source and any("not contiguous" in n for n in workload.source.notes)
-    assert told.storage.kept[1] < 0.1 * told.storage.calls[1]
+    assert [part.unknown for part in told.parts if part.way == "WRITE"] == [(PLACES,)]
 
 
 @pytest.mark.parametrize(

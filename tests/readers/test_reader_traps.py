@@ -13,7 +13,7 @@ from tests.support.logs import recompress
 from understudy.contracts.workload import Workload, parse, provenance_of
 from understudy.darshanlog import open_log
 from understudy.errors import UnderstudyError
-from understudy.inference.coverage import Coverage
+from understudy.inference.explanation import CONTRADICTED, Explanation
 from understudy.readers import darshan
 from understudy.semantics.predicted import predict
 from understudy.semantics.syncs import syncs_of
@@ -704,13 +704,13 @@ def test_trap_a_buffer_that_is_flushed_within_a_dump(
     """The calls of the system are those that the flushes make, by stdio alone."""
     run = Run(nprocs=1)
     run.write("/s/log", 100_000, 1.0, rank=0, module="STDIO", calls=1000, FLUSHES=flushes)
-    told: list[Coverage] = []
+    told: list[Explanation] = []
     stream = only(run.describe(tmp_path, told=told.append))
     move = next(stream.moves)
     assert (move.flush_bytes, move.hands_over) == (every, every is not None)
     assert not stream.sync
-    assert told[0].storage.kept == told[0].storage.calls
-    assert told[0].storage.bytes == told[0].storage.made_bytes
+    differ = [part.way for part in told[0].of(CONTRADICTED)]
+    assert differ == (["META"] if flushes == 1 else [])
     assert syncs_of(stream, 1) == (flushes if every else 0)
     assert syncs_of(replace(stream, method="posix"), 1) == 0
 
@@ -718,10 +718,10 @@ def test_trap_a_buffer_that_is_flushed_within_a_dump(
 def test_trap_a_flush_behind_several_calls_that_differ_by_a_byte(tmp_path: Path) -> None:
     run = Run(nprocs=1)
     run.write("/s/log", 66_000, 1.0, rank=0, module="STDIO", calls=9000, FLUSHES=3000)
-    told: list[Coverage] = []
+    told: list[Explanation] = []
     workload = run.describe(tmp_path, told=told.append)
     assert next(only(workload).moves).flush_bytes == 21  # 3 calls of 7 or 8 B
-    assert told[0].missing == ()
+    assert not told[0].of(CONTRADICTED)
     (made,) = predict(workload.program)
     assert made.all["STDIO"]["STDIO_FLUSHES"] == 3000
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from understudy.darshanlog import Log, record_keys
+from understudy.darshanlog import JoinedLog, Log, record_keys
 from understudy.darshanlog.names import NameBlock
 from understudy.inference import hdf5_layouts
 from understudy.inference.counters import (
@@ -113,7 +113,9 @@ class Accesses:
         self.last_s = 0.0  # the last end of an access
         self.once: set[int] = set()  # blocks in which each file has one row
         self.junk = IdSet()  # files of MPI and the system
-        self.evidence = Records(self.templates, log.files_at_most, ranks, self.kept)
+        self.evidence = Records(
+            self.templates, log.files_at_most, ranks, self.kept, isinstance(log, JoinedLog)
+        )
         self._of_hdf5 = IdSet()  # files that HDF5 opened
         self.module_names: dict[int, bytes] = {}  # heatmaps: record id -> its module's name
         # Darshan 3.0.0 to 3.1.0, which wrote this version, recorded wrong starts of MPI-IO writes.

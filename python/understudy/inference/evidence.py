@@ -42,10 +42,10 @@ SYSTEM = (" calls of the system", " calls of the system, off by")  # of stdio, r
 
 @dataclass(slots=True)
 class Evidence:
-    """The counters of some files by module; how many files there are, of how many of these bytes
-    were moved, and their bytes on storage (0: unknown). `times`: seconds that all ranks spent
-    reading, writing, in other calls. `sizes`: calls by size, at least. `variance`: of the bytes of
-    ranks, summed over shared files.
+    """The counters of some files by module; how many files there are, and of how many of these
+    bytes were moved (0: unknown), and their bytes on storage (0: unknown). `times`: seconds that
+    all ranks spent reading, writing, in other calls. `sizes`: calls by size, at least. `variance`:
+    of the bytes of ranks, summed over shared files.
     """
 
     counters: dict[str, dict[str, int]] = field(default_factory=dict)
@@ -69,13 +69,19 @@ class _Module:
 
 class Records:
     """The counters of the records of a log by template and module; of a log of many `files`, all
-    together. Names are added first, then records, then accesses. `kept` tells which files count.
+    together. Names are added first, then records, then accesses. `kept` tells which files count,
+    `again` that a file may have several records of one rank (joined logs).
     """
 
     def __init__(
-        self, templates: Templates, files: int, ranks: int, kept: Callable[[Ids], Mask]
+        self,
+        templates: Templates,
+        files: int,
+        ranks: int,
+        kept: Callable[[Ids], Mask],
+        again: bool = False,
     ) -> None:
-        self._templates, self._ranks, self._counts = templates, ranks, kept
+        self._templates, self._ranks, self._counts, self._again = templates, ranks, kept, again
         self.apart = files <= MAX_FILES
         self._names: list[Rows] = []
         self._modules: dict[str, _Module] = {}
@@ -227,9 +233,8 @@ class Records:
                 if template in chosen:
                     sizes[size] += number
         if found.counters and self.apart:
-            found.files, found.moved = (
-                int(self._count_of(seen)[which].sum()) for seen in (self._seen, self._moved)
-            )
+            found.files = int(self._count_of(self._seen)[which].sum())
+            found.moved = 0 if self._again else int(self._count_of(self._moved)[which].sum())
             found.stored = int(self._stored[which].sum())
         return found
 

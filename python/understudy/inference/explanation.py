@@ -205,6 +205,9 @@ class _Group:
         counted, calls = self.evidence.counters[module], self._calls(module, way)
         names = [n for n in COUNTERS[module] if _is_call(n, way) or _is_of_calls(n, way)]
         emptied = ("STDIO_SEEKS", "STDIO_FLUSHES") if module == "STDIO" and calls else ()
+        sized = [n for n in names if "_SIZE_" in n and n in counted]
+        if abs(sum(counted[n] for n in sized) - calls) > EQUAL * calls:
+            names = [n for n in names if n not in sized]  # they are not told
         for name in (*names, *emptied):  # both empty the buffer
             if name not in counted:
                 continue
@@ -349,20 +352,18 @@ class _Group:
     def _is_placed(self, way: str) -> bool:
         """Whether the places of calls of MPI-IO follow from the counters: each rank makes one of a
         variable, without a view; or each is one of POSIX, which tells whether it goes on."""
-        counted = self.evidence.counters["MPI-IO"]
         moves = [
-            (m, d.count)
+            m
             for s in self.streams
             if self._uses(s, "MPI-IO", way)
             for d in walk_of(s, self.ranks).dumps
             for m in d.calls
             if isinstance(m, Moved)
         ]
-        if counted["MPIIO_VIEWS"]:
-            return False
-        if all((m.calls.transfers <= 1).all() and m.times == 1 for m, _ in moves):
+        alone = all((m.calls.transfers <= 1).all() and m.times == 1 for m in moves)
+        if alone and not self.evidence.counters["MPI-IO"]["MPIIO_VIEWS"]:
             return True
-        return not any(m.move.collective for m, _ in moves) and self._passes("mpiio", way)
+        return self._passes("mpiio", way)
 
     def _passes(self, method: str, way: str, places: bool = True) -> bool:
         """Whether each run of bytes that is handed to a library is a call of POSIX; small ones may

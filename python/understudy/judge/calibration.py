@@ -1,4 +1,4 @@
-"""What descriptions were worth that claimed as much: measured transfers beside their claims.
+"""What descriptions of logs were worth: measured transfers of their replicas.
 
 `applications/measured.csv` has a row for every case of the check `transfer`, failed and undecided
 ones too; `benchmarks/transfers.py` writes it.
@@ -14,20 +14,18 @@ from understudy.files import read_text
 from understudy.judge.transfer import OUTSIDE, UNDECIDED, WITHIN
 from understudy.paths import where
 
-CLAIMS = (0.95, 0.80)  # lower ends of the groups in which claims are looked at; the last is 0
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """A replica on a storage: `claim`, the smallest share (0 to 1) of I/O time, and of calls and
-    bytes at the storage, that its description stands for; the error of its I/O time, percent, with
-    the interval, and that of the application against itself; the verdict on it; and the error of
-    its time in metadata, with the share (0 to 1) that this is of the application's I/O time."""
+    """A replica on a storage: the share (0 to 1) of the log's I/O time that its description
+    explained; the error of its I/O time, percent, with the interval, and that of the application
+    against itself; the verdict on it; and the error of its time in metadata, with the share (0 to
+    1) that this is of the application's I/O time. None: not measured."""
 
     application: str
     storage: str
     developed: bool  # with this application
-    claim: float
+    explained: float | None
     error: float | None
     low: float | None
     high: float | None
@@ -63,7 +61,7 @@ def _row(row: dict[str, str]) -> Measured:
         application=row["application"],
         storage=row["storage"],
         developed=row["developed"] == "yes",
-        claim=float(row["claim"]),
+        explained=number("explained"),
         error=number("error"),
         low=number("low"),
         high=number("high"),

@@ -1,0 +1,180 @@
+"""What a description explains of a log: equal, contradicted, or not known."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.readers.synthetic import Run
+from understudy.inference.explanation import (
+    CONTRADICTED,
+    EXPLAINED,
+    LIBRARY,
+    ORDER,
+    PLACES,
+    SIZES,
+    STATES,
+    UNKNOWN,
+    Explanation,
+    Part,
+)
+from understudy.paths import where
+from understudy.readers import darshan
+
+MIB = 1 << 20
+CASES = where("traces") / "cases"
+
+
+def explained(path: Path) -> Explanation:
+    found: list[Explanation] = []
+    darshan.read(path, told=found.append)
+    return found[0]
+
+
+def of_run(run: Run, folder: Path) -> Explanation:
+    found: list[Explanation] = []
+    run.describe(folder, told=found.append)
+    return found[0]
+
+
+def differences(log: Explanation) -> dict[str, tuple[int, int]]:
+    return {d.what: (d.predicted, d.counted) for part in log.parts for d in part.differences}
+
+
+# Of logs that are described wrongly, by what they say themselves.
+NAMED = {
+    "collective_rounds": PLACES,
+    "collective_views": PLACES,
+    "ior_4_passes": ("POSIX_CONSEC_WRITES", 65_280, 61_440),
+    "iwriteat": ("MPIIO_NB_WRITES", 0, 32),
+    "one_h5dwrite": ("MPIIO_INDEP_WRITES", 49_051_962, 73_600_007),
+    "readshift": ("ranks of files", 4, 8),
+    "rename": ("POSIX_RENAME_SOURCES", 32, 20),
+    "uneven": ("calls of 100,000 B", 0, 840),
+    "zerolen": ("standard deviation of the ranks' bytes", 0, 4_194_304),
+}
+
+
+def test_every_case_is_one_of_these() -> None:
+    assert {path.stem for path in CASES.glob("*.darshan")} == set(NAMED)
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_what_is_described_wrongly_is_named(name: str) -> None:
+    log, expected = explained(CASES / f"{name}.darshan"), NAMED[name]
+    if isinstance(expected, str):
+        assert log.share([p for p in log.of(UNKNOWN) if expected in p.unknown]) > 0.9
+    else:
+        what, predicted, counted = expected
+        assert differences(log)[what] == (predicted, counted)
+    assert sum(log.share(log.of(state)) for state in STATES) == pytest.approx(1)
+
+
+def writing(log: Explanation) -> Part:
+    return next(part for part in log.parts if part.way == "WRITE")
+
+
+def test_a_log_of_which_every_counter_is_as_predicted(tmp_path: Path) -> None:
+    run = Run(nprocs=4)
+    for rank in range(4):
+        run.write(f"/s/a.{rank}", MIB, 1.0, rank=rank, calls=4, CONSEC_WRITES=3, SEQ_WRITES=3)
+    log = of_run(run, tmp_path)
+    assert log.of(EXPLAINED) == list(log.parts) and log.share(log.of(EXPLAINED)) == 1
+
+
+@pytest.mark.parametrize(
+    ("counters", "what"),
+    [
+        ({"CONSEC_WRITES": 1}, "POSIX_CONSEC_WRITES"),
+        ({"MAX_BYTE_WRITTEN": 2 * MIB - 1}, "bytes of the files"),
+        ({"SIZE_WRITE_100K_1M": 2, "SIZE_WRITE_1K_10K": 2}, "calls of 262,144 B"),
+        ({"ACCESS1_ACCESS": 8192, "SIZE_WRITE_100K_1M": 4}, "calls of 8,192 B"),
+    ],
+)
+def test_a_counter_that_is_otherwise_is_named(
+    counters: dict[str, int], what: str, tmp_path: Path
+) -> None:
+    """Each of these is read, or left out by the description; what it says is held against it."""
+    run = Run(nprocs=1)
+    usual = {"CONSEC_WRITES": 3, "SEQ_WRITES": 3}
+    run.write("/s/a", MIB, 1.0, rank=0, calls=4, **(usual | counters))
+    log = of_run(run, tmp_path)
+    part = writing(log)
+    assert part.state == CONTRADICTED and what in {d.what for d in part.differences}
+    assert any(note.startswith("Contradicted: writing output-0") for note in log.notes())
+
+
+def test_duplicates_of_descriptors_are_no_opens(tmp_path: Path) -> None:
+    """POSIX_OPENS counts each dup() and fileno() as well."""
+    run = Run(nprocs=1)
+    run.write("/s/a", MIB, 1.0, rank=0, OPENS=9, DUPS=8)
+    assert not of_run(run, tmp_path).of(CONTRADICTED)
+
+
+def test_places_of_collective_calls_are_not_known_unless_each_rank_makes_one(
+    tmp_path: Path,
+) -> None:
+    for calls, unknown in ((4, ()), (16, (PLACES,))):
+        (tmp_path / str(calls)).mkdir()
+        run = Run(nprocs=4)
+        run.write("/s/a", 16 * MIB, 1.0, module="MPIIO", calls=calls, COLL_OPENS=4)
+        run.write("/s/a", 16 * MIB, 1.0, rank=0, calls=1)
+        assert writing(of_run(run, tmp_path / str(calls))).unknown == unknown
+
+
+def test_a_view_of_which_posix_has_other_calls_is_not_known(tmp_path: Path) -> None:
+    run = Run(nprocs=4)
+    run.write("/s/a", 16 * MIB, 1.0, module="MPIIO", calls=4, COLL_OPENS=4, VIEWS=4)
+    run.write("/s/a", 16 * MIB, 1.0, rank=0, calls=1)
+    assert writing(of_run(run, tmp_path)).unknown == (PLACES,)
+
+
+def test_sizes_of_stdio_are_not_known_where_two_explanations_are_as_short(tmp_path: Path) -> None:
+    for calls, size, unknown in ((161, 3_528_044, (SIZES,)), (352_008, 4_272_389, ())):
+        (tmp_path / str(calls)).mkdir()
+        run = Run(nprocs=1)
+        run.write("/s/a", size, 1.0, rank=0, module="STDIO", calls=calls)
+        assert writing(of_run(run, tmp_path / str(calls))).unknown == unknown
+
+
+def test_reads_and_writes_that_alternate_in_no_known_way(tmp_path: Path) -> None:
+    run = Run(nprocs=1)
+    more = {"READS": 100, "BYTES_READ": MIB, "RW_SWITCHES": 50, "F_READ_TIME": 0.1}
+    more |= {"F_READ_START_TIMESTAMP": 1.0, "F_READ_END_TIMESTAMP": 1.1, "MAX_BYTE_READ": MIB - 1}
+    run.write("/s/a", MIB, 1.0, rank=0, calls=100, **more)
+    log = of_run(run, tmp_path)
+    told = {lack for part in log.parts for lack in part.unknown}
+    assert ORDER in told or "POSIX_RW_SWITCHES" in differences(log)
+
+
+def test_a_library_that_makes_other_calls_of_its_data_is_not_known(tmp_path: Path) -> None:
+    """4 MiB in four collective calls of HDF5, which are 16,384 calls of POSIX."""
+    for small, unknown in ((0, ()), (16_384, (LIBRARY,))):
+        (tmp_path / str(small)).mkdir()
+        run = Run(nprocs=4)
+        file, dataset = run.file("/s/a.h5"), run.file("/s/a.h5:/u")
+        run.add("H5F", {"id": file, "rank": -1, "H5F_OPENS": 4})
+        counters = {"OPENS": 4, "BYTES_WRITTEN": 4 * MIB, "WRITES": 4, "F_WRITE_TIME": 1.0}
+        counters |= {"USE_MPIIO_COLLECTIVE": 1, "SIZE_WRITE_AGG_100K_1M": 4}
+        counters |= {"F_WRITE_START_TIMESTAMP": 1.0, "F_WRITE_END_TIMESTAMP": 2.0}
+        record = {f"H5D_{name}": value for name, value in counters.items()}
+        run.add("H5D", {"id": dataset, "file_rec_id": file, "rank": -1} | record)
+        sizes = {"SIZE_WRITE_100_1K": small} if small else {"SIZE_WRITE_100K_1M": 4}
+        run.write("/s/a.h5", 4 * MIB, 1.0, calls=small or 4, OPENS=4, **sizes)
+        assert writing(of_run(run, tmp_path / str(small))).unknown == unknown
+
+
+def test_time_of_files_that_no_stream_has_is_not_explained(tmp_path: Path) -> None:
+    """Writes of no bytes, which take all of the time."""
+    run = Run(nprocs=1)
+    run.write("/s/a", MIB, 1.0, rank=0, F_WRITE_TIME=0.1)
+    run.write("/s/b", 1, 50.0, rank=0, BYTES_WRITTEN=0, WRITES=100_000, F_WRITE_TIME=30.0)
+    log = of_run(run, tmp_path)
+    assert log.share(log.of(EXPLAINED)) < 0.01
+    assert any("POSIX_WRITES 0 predicted, 100,000 counted" in note for note in log.notes())
+
+
+def test_a_log_without_time_is_divided_by_its_parts(tmp_path: Path) -> None:
+    run = Run(nprocs=1)
+    run.write("/s/a", MIB, 1.0, rank=0, F_WRITE_TIME=0.0)
+    log = of_run(run, tmp_path)
+    assert log.share(log.of(EXPLAINED)) == 1
