@@ -347,10 +347,9 @@ static void wait_for(const struct und_run *run, double until)
     und_watch_pause(false);
 }
 
-/* Libraries open files by path: another directory under this one's name is none of ours to write to. */
-static void check_place(const struct und_run *run)
+void und_phase_check_place(const struct und_run *run, bool asks)
 {
-    if (run->rank == 0 && !und_storage_is_in_place()) {
+    if (run->rank == 0 && !und_storage_is_in_place(asks)) {
         UND_CHECK(errno == 0, "cannot look at the run directory %s", run->plan->directory);
         UND_DIE("%s is no longer the run directory: it was moved or replaced during the run", run->plan->directory);
     }
@@ -370,7 +369,7 @@ void und_phase_play(const struct und_run *run, struct und_series *series, const 
         und_watch_allow(und_skew_last(&playing.step->dump->skew) * run->plan->time_scale);
     und_phase_prepare(run, series, event);
     wait_for(run, due);
-    check_place(run);
+    und_phase_check_place(run, false);
     if (!event->restart)
         und_series_check(series, opens(&playing));
     UND_MPI(MPI_Barrier(run->comm), "cannot start dump %d of the stream %s together", event->dump, stream->name);

@@ -398,6 +398,8 @@ static bool fill(const struct und_workload *workload, const struct und_options *
     plan->repetitions = options->repetitions;
     plan->keep = options->keep;
     plan->keep_pauses = options->keep_pauses;
+    plan->requests = options->requests;
+    plan->output = options->output;
     plan->verify = options->verify;
     plan->drop_cache = options->drop_cache;
     plan->verbose = options->verbose;

@@ -43,6 +43,7 @@ struct und_plan {
     const char *directory; /* the run directory; NULL: not given */
     bool only_restarts;    /* from files of an earlier run there: nothing is written */
     int64_t repetitions;
+    const char *requests, *output; /* a file that tells those of the storage, NULL: none; the result */
     bool keep, verify, drop_cache, verbose;
     double time_scale;
     bool keep_pauses;         /* of the original, rather than its times */

@@ -373,17 +373,26 @@ static int64_t look_at(const struct und_series *series, const struct und_slot *s
     return bytes;
 }
 
-void und_series_look(struct und_series *series, int64_t *files, int64_t *file_bytes)
+int64_t und_series_file_count(struct und_series *series)
 {
-    *files = series->caller ? und_caller_files(series->caller) : 0;
+    int64_t files = series->caller ? und_caller_files(series->caller) : 0;
+    for (int64_t i = 0; i < und_series_rows(series) && series->plan->method->has_files; ++i) {
+        const struct und_slot *slot = series->flood ? series->slots : &series->slots[i];
+        if (slot->comm != MPI_COMM_NULL && (series->mode != UND_CREATE || slot->opened))
+            files += slot->stands_for_it + slot->makes;
+    }
+    return files;
+}
+
+void und_series_look(struct und_series *series, bool prepared, int64_t *file_bytes)
+{
     *file_bytes = 0;
+    if (series->mode == UND_READ)
+        return;
     for (int64_t i = 0; i < und_series_rows(series) && series->plan->method->has_files; ++i) {
         struct und_slot *slot = und_series_slot(series, i);
         int64_t stored = 0, all = 0;
-        if (slot->comm == MPI_COMM_NULL || (series->mode == UND_CREATE && !slot->opened))
-            continue;
-        *files += slot->stands_for_it + slot->makes;
-        if (series->mode == UND_READ)
+        if (slot->comm == MPI_COMM_NULL || (!prepared && !slot->opened))
             continue;
         /* Not every method's close waits for the other ranks. */
         UND_MPI(MPI_Barrier(slot->comm), "cannot wait for the ranks of %s", slot->path);

@@ -39,6 +39,7 @@ static struct place result_part = {.directory = -1};   /* beside the result */
 static struct place claim = {.directory = -1, .name = UND_CLAIM};
 static int run_descriptor = -1;
 static uint64_t run_mark, run_device;
+static char *run_place;     /* where the kernel has it */
 static int home = AT_FDCWD; /* where the process worked before it entered the run directory */
 static size_t root;         /* characters of a path before its name in the working directory */
 static uint64_t host;
@@ -173,6 +174,16 @@ static void note_host(void)
         host = (host ^ (unsigned char)*at) * 0x100000001b3U;
 }
 
+/* Where what is open lies, by its name; an empty text where nobody can tell. */
+static void name_open(int descriptor, char *path, size_t size)
+{
+    struct und_line link = {0};
+    und_line_add(&link, "/proc/self/fd/");
+    und_line_add_number(&link, descriptor);
+    const ssize_t length = descriptor < 0 ? -1 : readlink(link.text, path, size - 1);
+    path[length > 0 ? length : 0] = '\0';
+}
+
 bool und_storage_open(const char *directory, bool created, struct und_error *error)
 {
     struct und_identity identity;
@@ -185,6 +196,9 @@ bool und_storage_open(const char *directory, bool created, struct und_error *err
         return und_fail(error, "cannot open the run directory %s: %s", directory, strerror(errno));
     run_device = identity.device;
     run_mark = und_storage_mark(run_descriptor, "");
+    char here[PATH_MAX];
+    name_open(run_descriptor, here, sizeof here);
+    run_place = strdup(here);
     if (!created)
         return true;
     if (!open_parent(directory, &run_directory))
@@ -231,25 +245,40 @@ void und_storage_stripe_by(const struct und_striping *striping)
     stripe_by = striping;
 }
 
-bool und_storage_is_in_place(void)
+bool und_storage_is_in_place(bool asks)
 {
-    const int descriptor = run_descriptor < 0 ? -1 : open_quietly(home, run_path, OPEN_DIRECTORY);
+    char here[PATH_MAX];
+    errno = 0;
+    if (run_descriptor < 0)
+        return true;
+    if (!asks) {
+        name_open(run_descriptor, here, sizeof here);
+        if (here[0] && run_place && strcmp(here, run_place) == 0)
+            return true;
+    }
+    const int descriptor = open_quietly(home, run_path, OPEN_DIRECTORY);
     const bool same = descriptor >= 0 && und_storage_is_it(descriptor, "", run_mark);
     const int why = errno == ENOENT || errno == ENOTDIR || errno == ELOOP ? 0 : errno;
     if (descriptor >= 0)
         close(descriptor);
     errno = why;
-    return same || run_descriptor < 0;
+    return same;
 }
 
-/* Where what is open lies, by its name; an empty text where nobody can tell. */
-static void name_open(int descriptor, char *path, size_t size)
+void und_storage_copy_requests(const char *from, const char *to, const char *suffix)
 {
-    struct und_line link = {0};
-    und_line_add(&link, "/proc/self/fd/");
-    und_line_add_number(&link, descriptor);
-    const ssize_t length = descriptor < 0 ? -1 : readlink(link.text, path, size - 1);
-    path[length > 0 ? length : 0] = '\0';
+    char path[PATH_MAX], text[4096];
+    ssize_t length = 0;
+    snprintf(path, sizeof path, "%s.%s", to, suffix);
+    const int source = openat(home >= 0 ? home : AT_FDCWD, from, O_RDONLY | O_CLOEXEC);
+    UND_CHECK(source >= 0, "cannot read the requests in %s", from);
+    const int target = openat(home >= 0 ? home : AT_FDCWD, path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    UND_CHECK(target >= 0, "cannot write %s", path);
+    while ((length = read(source, text, sizeof text)) > 0)
+        UND_CHECK(write(target, text, (size_t)length) == length, "cannot write %s", path);
+    UND_CHECK(length == 0, "cannot read the requests in %s", from);
+    UND_CHECK(close(target) == 0, "cannot write %s", path);
+    close(source);
 }
 
 bool und_storage_holds(int descriptor)

@@ -66,9 +66,13 @@ void und_storage_stripe_by(const struct und_striping *striping);
 /* Is that what is open a file in the run directory, by its name? */
 bool und_storage_holds(int descriptor);
 
+/* A file that tells the requests of a storage is copied to another, with a suffix to its name, where the player has
+ * worked before it entered the run directory. Ends the run where that fails. */
+void und_storage_copy_requests(const char *from, const char *to, const char *suffix);
+
 /* Does the path of the run directory still lead to it? Libraries open files by path. Otherwise errno is why nobody can
- * tell, or 0. */
-bool und_storage_is_in_place(void);
+ * tell, or 0. Unless it `asks`, the storage is asked nothing while the kernel has the directory where it was. */
+bool und_storage_is_in_place(bool asks);
 
 /* The mark of what is open, with an empty name, or of a name in an open directory. */
 uint64_t und_storage_mark(int directory, const char *name);
