@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from understudy.contracts.workload import load
+from understudy.judge.transfer import as_many
 from understudy.paths import ROOT
 from understudy.readers import strace
 from understudy.tracing.recorder import record
@@ -169,12 +170,11 @@ def compared(one: Row, other: Row) -> tuple[bool, str]:
     wrong = []
     for kind in KINDS:
         a, b = one[kind]["requests"], other[kind]["requests"]
-        if abs(a - b) > max(3, (0.07 if kind == "stat" else 0.02) * a):
+        if not as_many(kind, a, b):
             wrong.append(f"{kind} {a} -> {b}")
-    if abs(one["unaligned_writes"] - other["unaligned_writes"]) > max(
-        3, 0.02 * one["write"]["requests"]
-    ):
-        wrong.append(f"unaligned {one['unaligned_writes']} -> {other['unaligned_writes']}")
+    a, b = one["unaligned_writes"], other["unaligned_writes"]
+    if not as_many("write", a, b):
+        wrong.append(f"unaligned {a} -> {b}")
     return not wrong, ", ".join(wrong)
 
 

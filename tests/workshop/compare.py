@@ -277,6 +277,8 @@ def _of_stdio(made: Workload, quantity: str) -> str:
 
 def _missing(made: Workload, what: str) -> str:
     """The note on calls or operations that the workload leaves out."""
-    word = {"sync": "flushes", "stat": "stat"}.get(what, what)
-    notes = (n for n in made.source.notes if word in n)
-    return next((n for n in notes if re.search(r"\b(not|no)\b", n, re.IGNORECASE)), "")
+    counter = {"sync": r"SYNCS|FLUSHES", "stat": "STATS", "opens": "OPENS"}.get(
+        what, "READS|WRITES"
+    )
+    differ = rf"Contradicted: .*({counter})|(?i:{what}.*\b(not|no)\b|\b(not|no)\b.*{what})"
+    return next((n for n in made.source.notes if re.search(differ, n)), "")

@@ -280,9 +280,11 @@ class Stated:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observed:
-    """What Darshan saw of a program, whichever it is."""
+    """What Darshan saw of a program, whichever it is; `requests`: what the storage tells that it
+    was asked for, None where it does not."""
 
     application: str
+    requests: dict[str, Any] | None
     workload: Stated
     workload_sha256: str
     options: dict[str, Any]

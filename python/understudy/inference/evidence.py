@@ -188,8 +188,8 @@ class Records:
 
     def _count_of(self, parts: list[Ids]) -> Whole:
         """How many of some files there are, by template."""
-        if len(parts) > 1:
-            parts[:] = [np.unique(np.concatenate(parts))]
+        if len(parts) != 1:
+            parts[:] = [np.unique(np.concatenate([np.zeros(0, np.uint64), *parts]))]
         template = self._known["template"][lookup(self._known["file"], parts[0])[1]]
         return np.bincount(template, minlength=len(self._stored))
 

@@ -279,9 +279,9 @@ class _Group:
             yield Difference("standard deviation of the ranks' bytes", one, other)
 
     def _of_other_calls(self, module: str) -> Iterator[Difference]:
-        made = self.predicted.get(module, {})
         for name, there in self._corrected(module):
-            here = made.get(name, 0)
+            of = "POSIX" if name.startswith("POSIX") else module
+            here = self.predicted.get(of, {}).get(name, 0)
             if here is not None and abs(here - there) > EQUAL * max(here, there):
                 yield Difference(name, here, there)
         if module in ("POSIX", "STDIO"):
@@ -298,6 +298,8 @@ class _Group:
     def _corrected(self, module: str) -> Iterator[tuple[str, int]]:
         """The counters of other calls, as they would be of the player's."""
         counted, handle = self.evidence.counters[module], self._handles(module)
+        if module == "STDIO" and (below := self.evidence.counters.get("POSIX")):
+            yield "POSIX_FSYNCS", below["POSIX_FSYNCS"] + below["POSIX_FDSYNCS"]
         for name in COUNTERS[module]:
             if not name.endswith(("OPENS", "STATS", "SYNCS", "FLUSHES")):
                 continue

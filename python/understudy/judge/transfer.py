@@ -4,6 +4,10 @@ Application, replica and the application again (control) run in turn, under Dars
 gives a ratio of the replica's time to the mean of the two runs of the application, and one of the
 control to the application, which is noise alone. Both have an interval, by a bootstrap over the
 rounds. Of each case, application x storage, one measure is the headline.
+
+A storage that tells what it was asked for (understudy-slowfs) is judged by that first, each kind
+of request by itself: counts are exact, whatever the load. Time decides beside them only where the
+waits of the storage are at least half of the application's I/O time; the rest is the host's.
 """
 
 import math
@@ -35,6 +39,11 @@ MEASURES = {
 }
 WITHIN, OUTSIDE, UNDECIDED = accuracy.WITHIN, accuracy.OUTSIDE, accuracy.UNDECIDED
 FAILED = "failed"
+
+# Requests, by the kinds of the storage; looks at names depend on what the kernel still knows.
+KINDS = ("open", "create", "stat", "remove", "read", "write", "flush", "unaligned_write")
+FEW, SHARE, SHARE_OF_LOOKS = 3, 0.02, 0.07
+WAITS = 0.5  # share of the I/O time from which on time decides
 
 Values = Mapping[str, Sequence[float]]  # of one measure, by arm; in the order of the rounds
 
@@ -76,10 +85,34 @@ def error(measure: str, values: Values) -> Error | None:
     )
 
 
+def as_many(kind: str, requests: float, others: float) -> bool:
+    """Whether others make as many requests of a kind, but for a few."""
+    share = SHARE_OF_LOOKS if kind == "stat" else SHARE
+    return abs(others - requests) <= max(FEW, share * requests)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Requests:
+    """Of one kind, medians over the rounds."""
+
+    kind: str
+    application: float
+    replica: float
+    control: float
+
+    @property
+    def state(self) -> str:
+        if as_many(self.kind, self.application, self.replica):
+            return WITHIN
+        again = as_many(self.kind, self.application, self.control)
+        return OUTSIDE if again else UNDECIDED
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
     """An application on a file system, in one session. `failed` counts its runs without a
-    measurement; a round with one is left out."""
+    measurement; a round with one is left out. `requests` are empty where the storage does not tell
+    them; `waits` is the share of the application's I/O time that these waited."""
 
     application: str
     place: str
@@ -88,16 +121,22 @@ class Case:
     errors: Mapping[str, Error]
     runs: int
     failed: int
+    requests: Sequence[Requests] = ()
+    waits: float | None = None
 
     @property
     def headline(self) -> Error | None:
         return self.errors.get(HEADLINE)
 
     def state(self, limit: float = LIMIT_FRACTION) -> str:
-        """That of the headline; failed where any run failed."""
+        """That of the requests and, where time decides, of the headline; failed where any run
+        failed."""
         if self.failed or self.headline is None:
             return FAILED
-        return self.headline.state(limit)
+        found = {one.state for one in self.requests}
+        if not self.requests or (self.waits is not None and self.waits >= WAITS):
+            found.add(self.headline.state(limit))
+        return next(state for state in (OUTSIDE, UNDECIDED, WITHIN) if state in found)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,6 +199,12 @@ def _case(application: str, place: str, runs: Sequence[Run]) -> Case:
         values = {arm: [_value(one[arm], measure, streams) for one in complete] for arm in ARMS}
         if all(math.isfinite(v) for some in values.values() for v in some):
             made[measure] = error(measure, values)
+    counts = []
+    for kind in KINDS:
+        told = {a: [_value(one[a], f"{kind}_requests", {None}) for one in complete] for a in ARMS}
+        if complete and all(math.isfinite(n) for some in told.values() for n in some):
+            middle = {arm: median(some) for arm, some in told.items()}
+            counts.append(Requests(kind=kind, **middle))
     any_run = (good or runs)[0]
     return Case(
         application=application,
@@ -169,7 +214,18 @@ def _case(application: str, place: str, runs: Sequence[Run]) -> Case:
         errors={k: v for k, v in made.items() if v is not None},
         runs=len(runs),
         failed=len(runs) - len(good),
+        requests=counts,
+        waits=_waits([one[APPLICATION] for one in complete]) if counts else None,
     )
+
+
+def _waits(runs: Sequence[Run]) -> float | None:
+    """The share of the I/O time of all ranks that requests waited; None where there is none."""
+    waited, spent = (
+        median(_value(run, metric, {None}) for run in runs)
+        for metric in ("waited_s", "io_all_ranks_s")
+    )
+    return waited / spent if spent > 0 else None
 
 
 def _streams(runs: Iterable[Run], measure: str) -> set[str | None]:

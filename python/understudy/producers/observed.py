@@ -17,10 +17,11 @@ from understudy.contracts.measurement import Environment, Node, Observed, Spans,
 from understudy.contracts.run import Sample
 from understudy.darshanlog import Log, logs_below, open_joined
 from understudy.errors import UnderstudyError
-from understudy.producers._reading import LOWER, SECONDS
+from understudy.producers._reading import EXACT, LOWER, SECONDS
 
 SCHEMA = "understudy/observed/1"
 ARM = "application"
+REQUESTS = "requests"
 # Prefixes of the counters of each module.
 MODULES = {"POSIX": "POSIX", "STDIO": "STDIO", "MPI-IO": "MPIIO", "H5F": "H5F", "H5D": "H5D"}
 # The calls that reach storage: the other modules contain the time of these.
@@ -70,18 +71,35 @@ def parse(row: dict[str, Any], where: str) -> Observed:
         ),
         elapsed_s=here["elapsed_s"],
         modules=modules,
+        requests=row["requests"],
         dumps=tuple(Spans(stream=d["stream"], seconds=tuple(d["seconds"])) for d in row["dumps"]),
     )
 
 
 def samples(measurement: Observed) -> Iterator[Sample]:
     """Seconds of the slowest rank and of all ranks: in calls that reach storage, in their
-    metadata, and in each module; and of the dumps of each stream together."""
+    metadata, and in each module; and of the dumps of each stream together. Requests of each kind
+    where the storage tells them, and for how long these waited."""
 
     def sample(metric: str, value: float, stream: str | None = None) -> Sample:
         return Sample(
             metric=metric, unit=SECONDS, better=LOWER, stream=stream, repetition=None, value=value
         )
+
+    if measurement.requests is not None:
+        kinds = {k: v for k, v in measurement.requests.items() if isinstance(v, dict)}
+        counts = {kind: told["requests"] for kind, told in kinds.items()}
+        counts["unaligned_write"] = measurement.requests["unaligned_writes"]
+        for kind, count in counts.items():
+            yield Sample(
+                metric=f"{kind}_requests",
+                unit=REQUESTS,
+                better=EXACT,
+                stream=None,
+                repetition=None,
+                value=float(count),
+            )
+        yield sample("waited_s", sum(told["waited_s"] for told in kinds.values()))
 
     lowest = [m for m in measurement.modules if m.module in LOWEST]
     groups: dict[str, list[tuple[float, ...]]] = {
@@ -97,6 +115,27 @@ def samples(measurement: Observed) -> Iterator[Sample]:
         yield sample("dumps_s", sum(spans.seconds), spans.stream)
 
 
+def requests_in(path: Path, before: Path | None = None) -> dict[str, Any]:
+    """What a storage tells in a file, without what it told before; an `UnderstudyError` where it
+    is something else."""
+    row = schema.read(path, "requests of a storage")
+    found = dict(row)
+    first = requests_in(before) if before else {}
+    try:
+        if row["schema"] != "understudy/requests/1":
+            raise KeyError("schema")
+        for kind, told in row.items():
+            if isinstance(told, dict):
+                found[kind] = {
+                    key: max(0, round(value - first.get(kind, {}).get(key, 0), 6))
+                    for key, value in told.items()
+                }
+        found["unaligned_writes"] = row["unaligned_writes"] - first.get("unaligned_writes", 0)
+    except (KeyError, TypeError) as error:
+        raise UnderstudyError(f"{path}: expected the requests of a storage: {error}") from None
+    return found
+
+
 def of_log(
     path: Path,
     *,
@@ -107,6 +146,7 @@ def of_log(
     command_line: Sequence[str],
     dumps: Iterable[Spans] = (),
     prepared: Collection[int] = (),
+    requests: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """The measurement of the run whose log this is, or whose processes' logs are below this
     directory; `workload` is the name and the SHA-256 of
@@ -137,6 +177,7 @@ def of_log(
                 "command_line": list(command_line),
             },
             "modules": modules,
+            "requests": requests and dict(requests),
             "dumps": [{"stream": d.stream, "seconds": list(d.seconds)} for d in dumps],
             "finished": True,
         }

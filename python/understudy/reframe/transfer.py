@@ -39,6 +39,8 @@ from understudy.units import percent, seconds
 
 LOG = "run.darshan"
 PREPARED = "prepared.txt"
+COUNTS = ".understudy-requests"  # of a storage that tells its requests, in its top directory
+REQUESTS = "requests.json"
 OF_THE_PLAYER = "player.json"  # no result.json: the run is measured by Darshan
 # By default the player keeps Open MPI from testing locks with files beside each that it opens; the
 # library of the application does, and with it the replica.
@@ -161,7 +163,8 @@ class TransferAccuracy(Interleaved):
                 *([] if "OMPI_MCA_sharedfp" in self.case.environment else [LOCKS]),
                 *self.assignments,
                 f'{PLAYER} -w workload.json -o "{directory}" -O {folder}/{OF_THE_PLAYER}',
-                f"--time-scale {self.time_scale} --keep-pauses",
+                f"--time-scale {self.time_scale} --keep-pauses -k",
+                '${counts:+--requests "$counts"}',
                 *filter(None, [self.player_options]),
             ]
         else:
@@ -179,6 +182,7 @@ class TransferAccuracy(Interleaved):
         self.job.num_tasks_per_node = self.num_tasks_per_node
         launch = self.job.launcher.run_command(self.job)
         inputs = shlex.quote(str(self.case.inputs)) if self.case.inputs else None
+        yield f'counts=$(stat -c %m "$dir")/{COUNTS}; [ -e "$counts" ] || counts='
         if self.case.prepare:
             yield "mkdir inputs"
             if inputs:
@@ -198,7 +202,11 @@ class TransferAccuracy(Interleaved):
                     yield observer.make_directory(f"{run.folder}/{observer.LOGS}")
                     started = run.command
                 started = f'(cd {where} && {started} >"$stage/{run.folder}/{PRINTED}")'
-            yield from ('sync -f "$dir"', started, f"rm -rf {where}")
+            yield 'sync -f "$dir"'
+            yield '[ -z "$counts" ] || : >"$counts"'
+            yield started
+            yield f'[ -z "$counts" ] || cp "$counts" {run.folder}/{REQUESTS}'
+            yield f"rm -rf {where}"
 
     @property
     def options(self) -> dict[str, Any]:
@@ -250,8 +258,21 @@ class TransferAccuracy(Interleaved):
             command_line=shlex.split(run.command),
             dumps=self._spans(run, log),
             prepared=prepared(log, self.described.streams) if run.arm == REPLICA else (),
+            requests=self._requests(run),
         )
         write_text(self._staged(run.measurement), json.dumps(row, indent=1) + "\n")
+
+    def _requests(self, run: PlannedRun) -> dict[str, Any] | None:
+        """What the storage was asked for; of the replica, between its first dump and its last."""
+        all_ = self._staged(run.folder / REQUESTS)
+        if not all_.exists():
+            return None
+        if run.arm != REPLICA:
+            return observed.requests_in(all_)
+        first, last = (
+            self._staged(run.folder / f"{OF_THE_PLAYER}.{when}") for when in ("first", "last")
+        )
+        return observed.requests_in(last, first)
 
     def _spans(self, run: PlannedRun, log: Path) -> list[Spans]:
         """Of the streams whose dumps are seen in the log as in the original."""
@@ -294,6 +315,9 @@ class TransferAccuracy(Interleaved):
             self.measure(f"error_{name}", "%", self._error_percent, name)
         self.measure("error_decided", "%", self._decided)
         self.reference = {"*": {"error_decided": (0, None, self.tolerance_percent, "%")}}
+        if self._judged().requests:
+            self.measure("kinds_of_requests_outside", "1", self._kinds_outside)
+            self.reference["*"]["kinds_of_requests_outside"] = (0, None, 0.5, "1")
 
     def _median(self, arm: str) -> float:
         from statistics import median
@@ -306,15 +330,32 @@ class TransferAccuracy(Interleaved):
         return 100 * float(getattr(found.error, of)) if found else 0.0
 
     def _decided(self) -> float:
-        """The smallest error that is sure; 0 unless it is outside of the limit."""
-        found = self._judged().headline
+        """The smallest error that is sure; 0 unless it is outside of the limit, or time decides
+        nothing."""
+        judged = self._judged()
+        found = judged.headline
         outside = found and found.state(self.tolerance_percent / 100) == transfer.OUTSIDE
-        return 100 * found.error.least if found and outside else 0.0
+        decides = not judged.requests or (judged.waits or 0) >= transfer.WAITS
+        return 100 * found.error.least if found and outside and decides else 0.0
+
+    def _kinds_outside(self) -> float:
+        return float(sum(r.state == transfer.OUTSIDE for r in self._judged().requests))
 
     def _verdict(self) -> str:
         limit = self.tolerance_percent / 100
         judged = self._judged()
         words = [f"{self.rounds} rounds: {judged.state(limit)}"]
+        for one in judged.requests:
+            if one.state != transfer.WITHIN:
+                words.append(
+                    f"{one.kind} requests: application {one.application:g}, replica "
+                    f"{one.replica:g}, application again {one.control:g}: {one.state}"
+                )
+        if judged.requests and (judged.waits or 0) < transfer.WAITS:
+            words.append(
+                f"the storage's waits are {judged.waits or 0:.0%} of the I/O time: time decides "
+                "nothing"
+            )
         for name, text in transfer.MEASURES.items():
             if found := judged.errors.get(name):
                 error, control = found.error, found.control
