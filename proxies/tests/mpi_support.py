@@ -21,7 +21,6 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 sys.path[:0] = [str(ROOT / "python"), str(ROOT)]
 
-from tests.support import call_lines  # noqa: E402
 from tests.support.keys import to_keys  # noqa: E402
 from understudy.contracts.workload import build, load  # noqa: E402
 from understudy.errors import UnderstudyError  # noqa: E402
@@ -433,6 +432,8 @@ MOVED = re.compile(r"(?:write|read) run/(\S+?)(?:\.h5|\.bp)? (\S+) offset (\d+) 
 def expected_files(workload: Json) -> dict[str, list[tuple[str, int, int]]]:
     """Every file that the workload makes, without the suffix of a method: the variables that stand
     in it, one behind the other, each with its first byte and the byte behind its last."""
+    from tests.support import call_lines  # needs NumPy, which listing the cases does without
+
     found: dict[str, set[tuple[int, int, str]]] = {}
     for line in itertools.chain(*call_lines.lines(build(program(workload), "expected").program)):
         if (moved := MOVED.fullmatch(line)) and int(moved[4]):

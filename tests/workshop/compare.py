@@ -280,5 +280,6 @@ def _missing(made: Workload, what: str) -> str:
     counter = {"sync": r"SYNCS|FLUSHES", "stat": "STATS", "opens": "OPENS"}.get(
         what, "READS|WRITES"
     )
-    differ = rf"Contradicted: .*({counter})|(?i:{what}.*\b(not|no)\b|\b(not|no)\b.*{what})"
+    word = {"sync": "flushes"}.get(what, what)
+    differ = rf"Contradicted: .*({counter})|(?i:{word}.*\b(not|no)\b|\b(not|no)\b.*{word})"
     return next((n for n in made.source.notes if re.search(differ, n)), "")
