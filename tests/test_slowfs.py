@@ -13,8 +13,11 @@ import pytest
 
 from tests.rehearsal import slow
 from tests.support.needs import need
+from understudy.contracts.workload import load
 from understudy.errors import UnderstudyError
-from understudy.paths import ROOT, program
+from understudy.paths import ROOT, program, where
+from understudy.producers import observed
+from understudy.semantics.workload import row_of
 
 WAIT_S = 0.02
 COUNT = 20
@@ -96,6 +99,48 @@ def test_requests_are_counted(place: Path) -> None:
             file.write("{}")
         counts.write_text("")
         assert json.loads(counts.read_text())["write"]["requests"] == 0
+
+
+def test_the_player_asks_for_nothing_of_its_own_between_dumps(place: Path) -> None:
+    """Of files that are new in each dump: each is looked up, created and written; FUSE's library
+    looks at what it creates."""
+    row = row_of(load(where("workloads") / "n-n.json"))
+    sets = [{"name": "ck", "of": "each rank"}]
+    write = {"write": "v", "type": "byte", "shape": [2, 40960], "transfer_bytes": 8192}
+    body = ["begin", {"open": "ck", "mode": "new"}, write, "close"]
+    stream = {"name": "ck", "role": "checkpoint", "method": "posix"}
+    stream["steps"] = [{"at": 0.0, "repeat": 20, "every": 0.0, "do": body}]
+    row |= {"ranks": 2, "sets": sets, "streams": [stream], "provenance": []}
+    row["scaling"]["from_ranks"] = 2
+    (place / "w.json").write_text(json.dumps(row))
+    counts = place / "mount" / ".understudy-requests"
+    player = ROOT / "build" / "bin" / "understudy-replay"
+    with mounted(place):
+        options = ["-o", place / "mount" / "run", "-O", place / "r.json", "--requests", counts]
+        done = subprocess.run(
+            [
+                "mpirun",
+                "-n",
+                "2",
+                player,
+                "-w",
+                place / "w.json",
+                *options,
+                "-k",
+                "--time-scale",
+                "0",
+            ],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+    found = observed.requests_in(place / "r.json.last", place / "r.json.first")
+    numbers = {k: v["requests"] for k, v in found.items() if isinstance(v, dict)}
+    wanted = {"open": 0, "create": 40, "stat": 80, "remove": 0, "read": 0, "write": 200}
+    assert numbers == wanted | {"flush": 0}
+    dumps = json.loads((place / "r.json").read_text())["repetitions"][0]["streams"][0]["dumps"]
+    assert {dump["file_bytes"] for dump in dumps} == {81920}
 
 
 @pytest.mark.parametrize("what", ["create", "open", "stat", "remove", "flush"])

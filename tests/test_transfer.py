@@ -210,6 +210,7 @@ def run_of(
     place: str,
     application: str = "app",
     failure: str | None = None,
+    requests: dict[str, Any] | None = None,
 ) -> Run:
     """The record of one run, whose slowest rank writes for so long."""
     path = folder / "result.json"
@@ -219,6 +220,7 @@ def run_of(
         options={"application": application},
     )
     row["modules"] = row["modules"][:1]
+    row["requests"] = requests
     row["environment"]["command_line"] = [arm, place, str(round_)]
     path.write_text(json.dumps(row))
     return producers.record(
@@ -257,6 +259,61 @@ def test_every_case_is_counted_failed_ones_too(tmp_path: Path) -> None:
     headline = cases[0].headline
     assert headline is not None and headline.rounds == 4
     assert headline.error.value == pytest.approx(1.0, abs=0.05)
+
+
+def asked(writes: int, waited_s: float, **others: int) -> dict[str, Any]:
+    """What a storage tells."""
+    kinds = dict.fromkeys(("open", "create", "stat", "remove", "read", "flush"), 0) | others
+    row = {kind: {"requests": n, "bytes": 0, "waited_s": 0.0} for kind, n in kinds.items()}
+    row["write"] = {"requests": writes, "bytes": 4096 * writes, "waited_s": waited_s}
+    return {"schema": "understudy/requests/1", "at_once": 1, "unaligned_writes": 0} | row
+
+
+@pytest.mark.parametrize(
+    ("replica", "control", "time", "waits", "state"),
+    [
+        ({"write": 1000}, {"write": 1000}, 1.0, 0.9, WITHIN),
+        ({"write": 1020}, {"write": 1000}, 1.0, 0.9, WITHIN),
+        ({"write": 2000}, {"write": 1000}, 1.0, 0.9, OUTSIDE),  # in the same time
+        ({"write": 1000}, {"write": 1000}, 2.0, 0.9, OUTSIDE),  # of the same requests
+        ({"write": 1000}, {"write": 1000}, 2.0, 0.1, WITHIN),  # the host's time
+        ({"write": 2000}, {"write": 1000}, 1.0, 0.1, OUTSIDE),
+        ({"write": 2000}, {"write": 1500}, 1.0, 0.9, UNDECIDED),  # nor is the application
+        ({"stat": 3}, {}, 1.0, 0.9, WITHIN),
+        ({"stat": 4}, {}, 1.0, 0.9, OUTSIDE),
+    ],
+)
+def test_requests_are_judged_by_kind_and_time_where_the_storage_decides(
+    replica: dict[str, int],
+    control: dict[str, int],
+    time: float,
+    waits: float,
+    state: str,
+    tmp_path: Path,
+) -> None:
+    found = []
+    for n in range(4):
+        for arm, factor, more in (
+            ("application", 1.0, {}),
+            ("replica", time, replica),
+            ("control", 1.0, control),
+        ):
+            spent_s = factor * (1 + 0.001 * n)
+            counts = {"write": 1000} | more
+            told = asked(counts.pop("write"), waits * 100 * spent_s, **counts)
+            found.append(run_of(tmp_path, arm, n, spent_s, "slow", requests=told))
+    [case] = transfer.cases(found)
+    assert case.waits == pytest.approx(waits, rel=0.5) and case.state() == state
+
+
+def test_requests_of_a_storage_are_those_since_it_told_before(tmp_path: Path) -> None:
+    for name, writes in (("first", 5), ("last", 12)):
+        (tmp_path / name).write_text(json.dumps(asked(writes, writes / 10)))
+    found = observed.requests_in(tmp_path / "last", tmp_path / "first")
+    assert found["write"] == {"requests": 7, "bytes": 7 * 4096, "waited_s": 0.7}
+    (tmp_path / "last").write_text('{"schema": "something"}')
+    with pytest.raises(UnderstudyError, match="expected the requests of a storage"):
+        observed.requests_in(tmp_path / "last")
 
 
 def test_dumps_are_compared_of_the_streams_that_all_runs_show(tmp_path: Path) -> None:
