@@ -372,8 +372,7 @@ class _Group:
         be its own."""
         counted = self.evidence.counters.get("POSIX")
         mine = [replace(s, method="posix") for s in self.streams if s.method == method]
-        moves = [i for s in mine for i in instructions(s) if isinstance(i, Move)]
-        if counted is None or any(move.nonblocking for move in moves):
+        if counted is None:
             return False
         made = total([each.calls for each in self._predict(mine)])["POSIX"]
         bins = [f"POSIX_SIZE_{way}_{b}" for b in BINS]

@@ -24,6 +24,7 @@ from understudy.inference.crosscheck import Layers
 from understudy.inference.explanation import Explanation, explain
 from understudy.inference.floods import Floods
 from understudy.inference.heatmap import READS, Heat
+from understudy.inference.in_flight import NOTE, in_flight, is_in_flight
 from understudy.inference.passes import Segments
 from understudy.inference.screen import MAX_RANKS, Screen
 from understudy.inference.series import find_series
@@ -223,6 +224,13 @@ def _describe(
         + _screened(log, accesses)
         + composer.notes
     )
+    made = list(streams_of(streams, ranks))
+    unwaited = set[str]()  # paths of computing times that are none
+    for n, (stream, templates) in enumerate(zip(made, composer.templates, strict=True)):
+        if is_in_flight(stream, accesses.evidence.of(templates)):
+            made[n] = in_flight(stream)
+            notes.append(f"{stream.name}: {NOTE}.")
+            unwaited.add(f"/streams/{n}/dumps/*/compute_s")
     if mapped := accesses.evidence.counted("POSIX", "POSIX_MMAPS"):
         times = "once" if mapped == 1 else f"{mapped:,} times"
         notes.append(
@@ -244,7 +252,7 @@ def _describe(
         description="I/O of an application as recorded by Darshan.",
         ranks=ranks,
         runtime_s=runtime_s,
-        streams=streams_of(streams, ranks),
+        streams=tuple(made),
         source=Source(
             format="darshan",
             version=log.version,
@@ -253,7 +261,7 @@ def _describe(
         ),
         provenance=(
             *_of_job(log, how),
-            *composer.provenance,
+            *(one for one in composer.provenance if one.path not in unwaited),
         ),
     )
     return workload, tuple(composer.templates)
