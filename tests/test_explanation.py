@@ -48,13 +48,21 @@ NAMED = {
     "one_h5dwrite": ("MPIIO_INDEP_WRITES", 49_051_962, 73_600_007),
     "readshift": ("ranks of files", 4, 8),
     "rename": ("POSIX_RENAME_SOURCES", 32, 20),
-    "uneven": ("calls of 100,000 B", 0, 840),
     "zerolen": ("standard deviation of the ranks' bytes", 0, 4_194_304),
 }
 
 
 def test_every_case_is_one_of_these() -> None:
-    assert {path.stem for path in CASES.glob("*.darshan")} == {*NAMED, "iwriteat"}
+    assert {path.stem for path in CASES.glob("*.darshan")} == {*NAMED, "iwriteat", "uneven"}
+
+
+def test_calls_of_one_size_are_of_that_size_in_each_time_step() -> None:
+    """As many in each as its bytes need, rather than equally many of another size."""
+    found: list[Explanation] = []
+    made = darshan.read(CASES / "uneven.darshan", told=found.append)
+    moves = [(m.variable.bytes, m.transfer_bytes) for m in made.streams[0].moves]
+    assert moves == [(4_000_000, 100_000), (16_000_000, 100_000), (64_000_000, 100_000)]
+    assert found[0].share(found[0].of(EXPLAINED)) == 1
 
 
 def test_moves_that_were_only_begun_are_begun() -> None:

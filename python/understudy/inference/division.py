@@ -134,7 +134,7 @@ def share(cell: Cell, k: int, edges: Edges, calls: Bytes | None = None) -> Cell:
 
     def made(tally: Tally) -> Tally:
         if calls is None:
-            return tally.step(k, steps, portion)
+            return tally.step(k, steps, (low, high, total))
         return tally.portion(calls[k], calls[k + 1], calls[-1])
 
     ranks = cell.rank_bytes

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from understudy.inference import constants as levels
+from understudy.inference.table import METHODS
 from understudy.semantics.counters import BIN_BYTES, BINS, bin_of
 
 MAX_TRANSFER = 1 << 32  # bytes; a replica holds them in memory
@@ -24,6 +25,8 @@ CONSTANT = levels.SMALL  # share of the bytes: calls that do not grow with their
 
 Whole = npt.NDArray[np.int64]
 Real = npt.NDArray[np.float64]
+
+STDIO = METHODS.index("stdio")
 
 _LOW = np.array([0, *(end + 1 for end in BIN_BYTES)], np.float64)
 _HIGH = np.array([*BIN_BYTES, 4 << 30], np.float64)
@@ -78,13 +81,16 @@ def of_average(count: Whole, moved: Whole) -> tuple[Whole, Real]:
 
 @dataclass(slots=True)
 class Kind:
-    """Calls of one bin, collective or not, by bins of ranks: how many and how many bytes."""
+    """Calls of one bin, collective or not, by bins of ranks: how many and how many bytes. `exact`:
+    each is of this size, by the sizes that records name; 0: they differ, or nobody knows."""
 
     calls: Whole
     bytes: Real
+    exact: int = 0
 
     def __add__(self, other: "Kind") -> "Kind":
-        return Kind(calls=self.calls + other.calls, bytes=self.bytes + other.bytes)
+        exact = self.exact if self.exact == other.exact else 0
+        return Kind(calls=self.calls + other.calls, bytes=self.bytes + other.bytes, exact=exact)
 
     @property
     def size(self) -> float:
@@ -110,12 +116,18 @@ class Tally:
         alike = alone.sum(axis=1) == rows["calls"].sum(axis=1) - rows["collectives"]
         alike &= (rows["collectives"] > 0) & (ranks > 1)
         together[alike] = (rows["calls"] - alone)[alike]
+        same = rows["transfer"] * rows["calls"].sum(axis=1, dtype=np.int64) == rows["bytes"]
+        exact = np.where(same & (rows["method"] != STDIO), rows["transfer"], 0)
         for collective, calls in ((True, together), (False, rows["calls"] - together)):
             for size in np.flatnonzero(calls.any(axis=0)).tolist():
                 kind = self.kinds.get((collective, size))
+                sizes = exact[calls[:, size] > 0]
+                one = int(sizes[0]) if (sizes == sizes[0]).all() else 0
                 if kind is None:
                     kind = Kind(calls=np.zeros(self.bins, np.int64), bytes=np.zeros(self.bins))
                     self.kinds[collective, size] = kind
+                    kind.exact = one
+                kind.exact = one if one == kind.exact else 0
                 np.add.at(kind.calls, where, calls[:, size])
                 np.add.at(kind.bytes, where, calls[:, size] * rows["sizes"][:, size])
 
@@ -129,17 +141,22 @@ class Tally:
         """The same over blocks of bins, each from its first one."""
         kinds = {
             key: Kind(
-                calls=np.add.reduceat(kind.calls, first), bytes=np.add.reduceat(kind.bytes, first)
+                calls=np.add.reduceat(kind.calls, first),
+                bytes=np.add.reduceat(kind.bytes, first),
+                exact=kind.exact,
             )
             for key, kind in self.kinds.items()
         }
         return Tally(bins=len(first), kinds=kinds)
 
-    def step(self, k: int, steps: int, share: float) -> "Tally":
-        """The calls of time step k, which are equally many in each; `share` is that of its bytes.
+    def step(self, k: int, steps: int, bytes_: tuple[int, int, int]) -> "Tally":
+        """The calls of time step k, which are equally many in each, unless all are of one size:
+        `bytes_` are those before it, those behind it and those of all steps.
         Calls that moved almost nothing have a constant size, others grow with the time step: if
         the calls of a size cannot be divided equally, but for a few of a library's own among many,
         the sizes differ because of that growth."""
+        low, high, total = bytes_
+        share = (high - low) / total
         whole = sum(kind.bytes.sum() for kind in self.kinds.values())
         large = {key for key, kind in self.kinds.items() if kind.bytes.sum() > CONSTANT * whole}
         counts = [int(self.kinds[key].calls.sum()) for key in large]
@@ -156,8 +173,11 @@ class Tally:
         for key in large & set(made.kinds):
             kind = made.kinds[key]
             calls = _of_step(kind.calls, k, steps)
+            if kind.exact:
+                before, after = (kind.calls * edge // total for edge in (low, high))
+                calls = after - before
             grew: Real = kind.bytes * share
-            made.kinds[key] = Kind(calls=calls, bytes=grew)
+            made.kinds[key] = Kind(calls=calls, bytes=grew, exact=kind.exact)
         return made
 
     def portion(self, low: Whole, high: Whole, whole: Whole) -> "Tally":
