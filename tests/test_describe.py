@@ -21,7 +21,7 @@ HOW_TO = ROOT / "docs" / "how-to" / "describe-a-log.md"
 LOG = str(TRACES / "mphys_dyn.darshan")
 STANDS = (  # of which lines are wrapped
     r"explained:\s[\d.]+\s%\sof\sthe\sI/O\stime\sof\sthe\slog\n"
-    r"(contradicted:\s[\d.]+\s%:\s[^\0]*,\snot\s[^\0]*\n)?"
+    r"(contradicted:\s[\d.]+\s%:\s[^\0]*\spredicted,\s[^\0]*counted[^\0]*\n)?"
     r"(not\sknown:\s[\d.]+\s%:\s[^\0]*\stells\sit[^\0]*\n)?"
     r"not\sknown:\scalls\sthat\sDarshan\sdoes\snot\scount,[^\0]*readdir\n"
     r"unsure:\s(no value is a guess|\d+ of \d+ values are guesses: [^:]*--why)\n"

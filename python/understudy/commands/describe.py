@@ -215,8 +215,8 @@ def _worst(part: Part) -> str:
     """The difference that is largest beside what was counted, with both values."""
     worst = max(part.differences, key=lambda d: abs(log((1 + d.predicted) / (1 + d.counted))))
     more = len(part.differences) - 1
-    told = f"{worst.what} is {worst.predicted:,}, not {worst.counted:,}"
-    return f"{told} and {more} more" if more else told
+    told = f"{worst.what} {worst.predicted:,} predicted, {worst.counted:,} counted"
+    return f"{told}, and {more} more" if more else told
 
 
 def _some(told: list[str]) -> str:
