@@ -246,8 +246,9 @@ static bool are_apart(const struct und_run *run, int s)
 {
     const struct und_workload *workload = run->workload;
     const struct und_stream *stream = &workload->streams[s];
+    const struct und_method *method = run->plan->streams[s].method;
     if (stream->operation != UND_WRITES || stream->own.tree || und_stream_grows(stream) || und_stream_reuses(stream) ||
-        stream->stays_open)
+        stream->stays_open || stream->own.owner == UND_EACH_ROW || method->part || method->store)
         return false;
     for (int other = 0; other < workload->stream_count; ++other)
         if (workload->streams[other].behind == s || (other == s && stream->behind >= 0))

@@ -17,9 +17,11 @@ from understudy.darshanlog import DAMAGED, logs_below
 from understudy.errors import UnderstudyError, one_line
 from understudy.files import write_text
 from understudy.inference.explanation import (
+    BESIDE,
     CONTRADICTED,
     EXPLAINED,
     LIBRARY,
+    MAPPED,
     ORDER,
     PLACES,
     SIZES,
@@ -37,7 +39,7 @@ SHOWN_KEYS = 5
 SHOWN = 3  # parts of a log that are named
 TRACE = "a trace of the application's calls (understudy record)"
 DXT = f"{TRACE} or Darshan's DXT"
-SOURCES = {SIZES: TRACE, PLACES: DXT, LIBRARY: TRACE, ORDER: DXT}
+SOURCES = {SIZES: TRACE, PLACES: DXT, LIBRARY: TRACE, ORDER: DXT, MAPPED: "nothing", BESIDE: DXT}
 
 
 def _roles(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:

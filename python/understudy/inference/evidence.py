@@ -126,7 +126,8 @@ class Records:
         timers = (*(f"{prefix}_F_{way}_TIME" for way in WAYS), f"{prefix}_F_VARIANCE_RANK_BYTES")
         for k, name in enumerate(timers):
             if name in block.dtype.names:
-                self._add(sums.times, k, template, np.maximum(block[name], 0))
+                known = np.nan_to_num(block[name], nan=0.0, posinf=0.0, neginf=0.0)
+                self._add(sums.times, k, template, np.maximum(known, 0))
         if module == "STDIO":
             for n, verb in enumerate(WAYS[:2]):
                 for k, number in enumerate(system_calls(block, verb, self._ranks)):

@@ -52,6 +52,8 @@ SIZES = "which sizes the calls of stdio had"
 PLACES = "where in their files the calls of MPI-IO went"
 LIBRARY = "which calls HDF5 made of those of the application"
 ORDER = "how reads and writes alternated"
+MAPPED = "what was read and written in files that were mapped into memory"
+BESIDE = "why files of a library were used through POSIX in a way in which it was not asked to"
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +167,7 @@ class _Group:
 
     def parts(self) -> Iterator[Part]:
         """Every way in which the files were used, by the modules that saw the application."""
+        yield from self._beside()
         for module in self.evidence.counters:
             if module in self.below and not (module == "STDIO" and self._moves(module)):
                 continue
@@ -181,6 +184,27 @@ class _Group:
                         unknown=tuple(self._unknown(module, way)),
                     )
 
+    def _beside(self) -> Iterator[Part]:
+        """What POSIX moved of a library's files in a way in which the library was not asked to:
+        others may have used them, or the library itself (data sieving)."""
+        counted = self.evidence.counters
+        above = [m for m in ("MPI-IO", "H5D") if m in self.above and m in counted]
+        if "POSIX" in self.above or "POSIX" not in counted or not above:
+            return
+        asked = sum(self._bytes(m) for m in above)
+        for n, way in enumerate(WAYS[:2]):
+            if any(self._calls(m, way) for m in above):
+                continue
+            if self._bytes("POSIX", way) > EQUAL * asked:
+                yield Part(
+                    streams=(),
+                    module="POSIX",
+                    way=way,
+                    time_s=self.evidence.times["POSIX"][n],
+                    differences=(),
+                    unknown=(BESIDE,),
+                )
+
     def _uses(self, stream: Stream, module: str, way: str) -> bool:
         """Whether a part is of a stream."""
         if module not in OF_METHOD.get(stream.method, ()):
@@ -194,6 +218,12 @@ class _Group:
         """Calls that were counted."""
         counted = self.evidence.counters[module]
         return sum(counted[name] for name in COUNTERS[module] if _is_call(name, way))
+
+    def _bytes(self, module: str, *ways: str) -> int:
+        """Bytes that were counted."""
+        counted, prefix = self.evidence.counters[module], PREFIXES.get(module, module)
+        words = {READ: "READ", WRITE: "WRITTEN"}
+        return sum(counted[f"{prefix}_BYTES_{words[way]}"] for way in ways or words)
 
     # -- what is otherwise ------------------------------------------------------------------------
 
@@ -218,6 +248,8 @@ class _Group:
         if calls:
             yield from self._of_sizes(module, way)
             yield from self._of_turns(module, way)
+        if calls and way == READ:  # which may be those of other ranks
+            yield from self._of_files(module)
         if way == WRITE and calls:
             yield from self._of_storage(module)
             yield from self._of_ranks(module)
@@ -231,8 +263,9 @@ class _Group:
         counted = self.evidence.sizes.get(module, Counter())
         calls = sum(self._calls(module, w) for w in WAYS[:2])
         lacking = _lacking(counted, made)
-        if sum(lacking.values()) > EQUAL * calls:
-            size = max(lacking, key=lambda size: (lacking[size], size))
+        many = sum(lacking.values()) > EQUAL * calls
+        if many or sum(n * size for size, n in lacking.items()) > EQUAL * self._bytes(module):
+            size = max(lacking, key=lambda size: (lacking[size] * max(1, size), size))
             yield Difference(f"calls of {size:,} B", counted[size] - lacking[size], counted[size])
 
     def _of_turns(self, module: str, way: str) -> Iterator[Difference]:
@@ -286,7 +319,7 @@ class _Group:
                 yield Difference(name, here, there)
         if module in ("POSIX", "STDIO"):
             yield from self._of_renames()
-        if module in self.above and self.evidence.moved and module in ("POSIX", "STDIO", "MPI-IO"):
+        if not self._calls(module, READ):
             yield from self._of_files(module)
 
     def _of_renames(self) -> Iterator[Difference]:
@@ -319,7 +352,11 @@ class _Group:
 
     def _of_files(self, module: str) -> Iterator[Difference]:
         """Which ranks had which files; readers may have those of writers."""
-        if any(module not in OF_METHOD.get(s.method, ()) for s in self.streams):
+        if not self.evidence.moved or module not in ("POSIX", "STDIO", "MPI-IO"):
+            return
+        if not self.streams or any(
+            module not in OF_METHOD.get(s.method, ()) for s in self.streams
+        ):
             return
         for what, count, there in (
             ("files", files_of, self.evidence.moved),
@@ -335,9 +372,11 @@ class _Group:
 
     def _unknown(self, module: str, way: str) -> Iterator[str]:
         calls = self._calls(module, way) if way != OTHER else 0
+        counted = self.evidence.counters[module]
+        if counted.get("POSIX_MMAPS"):
+            yield MAPPED
         if not calls:
             return
-        counted = self.evidence.counters[module]
         if module == "STDIO":
             taken, off = (counted[f"{way}{word}"] for word in SYSTEM)
             if off > EQUAL * taken:
@@ -363,7 +402,9 @@ class _Group:
             if isinstance(m, Moved)
         ]
         alone = all((m.calls.transfers <= 1).all() and m.times == 1 for m in moves)
-        if alone and not self.evidence.counters["MPI-IO"]["MPIIO_VIEWS"]:
+        below = self._calls("POSIX", way) if "POSIX" in self.evidence.counters else 0
+        whole = below <= self._calls("MPI-IO", way)  # none of POSIX is a part of one
+        if alone and whole and not self.evidence.counters["MPI-IO"]["MPIIO_VIEWS"]:
             return True
         return self._passes("mpiio", way)
 
