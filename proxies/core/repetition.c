@@ -241,24 +241,6 @@ static void tell_requests(const struct und_run *run, const char *when)
     UND_MPI(MPI_Barrier(run->comm), "cannot wait for all requests");
 }
 
-/* Are the files of each dump its own, and nobody else's, so that they can be looked at once all are played? */
-static bool are_apart(const struct und_run *run, int s)
-{
-    const struct und_workload *workload = run->workload;
-    const struct und_stream *stream = &workload->streams[s];
-    const struct und_method *method = run->plan->streams[s].method;
-    if (stream->operation != UND_WRITES || stream->own.tree || und_stream_grows(stream) || und_stream_reuses(stream) ||
-        stream->stays_open || stream->own.owner == UND_EACH_ROW || method->part || method->store)
-        return false;
-    for (int other = 0; other < workload->stream_count; ++other)
-        if (workload->streams[other].behind == s || (other == s && stream->behind >= 0))
-            return false;
-    for (int i = 0; i < stream->step_count; ++i)
-        if (!und_step_has(&stream->steps[i], UND_DO_OPEN))
-            return false;
-    return true;
-}
-
 /* Is it known by how much the files of a dump have grown? */
 static bool knows_growth(const struct und_run *run, const struct und_event *event)
 {
@@ -267,29 +249,11 @@ static bool knows_growth(const struct und_run *run, const struct und_event *even
            run->plan->streams[event->stream].method->has_files;
 }
 
-/* Between the first dump and the last, the storage is asked for nothing but what the workload says, unless dumps share
- * files, by how much these grow in each. */
-static void look_behind(const struct und_run *run, struct und_series **series, const bool *apart, struct sizes *sizes)
-{
-    struct und_event event;
-    und_phase_check_place(run, true);
-    for (und_schedule_rewind(run->schedule); und_schedule_next(run->schedule, &event);) {
-        if (event.restart || !apart[event.stream])
-            continue;
-        und_phase_prepare(run, series[event.stream], &event);
-        und_series_look(series[event.stream], true, &sizes[und_schedule_position(run->schedule, &event)].file_bytes);
-    }
-}
-
 static void play(const struct und_run *run, struct und_record *records, struct sizes *sizes,
                  struct und_verification *here)
 {
     struct und_series **series = series_new_all(run, here);
-    bool *apart = calloc((size_t)run->workload->stream_count, sizeof *apart);
     struct und_event event;
-    UND_CHECK(apart, "no memory for %d streams", run->workload->stream_count);
-    for (int s = 0; s < run->workload->stream_count; ++s)
-        apart[s] = are_apart(run, s);
     lend_files(run, series);
     und_schedule_rewind(run->schedule);
     tell_requests(run, "first");
@@ -306,22 +270,20 @@ static void play(const struct und_run *run, struct und_record *records, struct s
         und_phase_play(run, series[at], &event, zero, due, &records[position * UND_PHASES]);
         end = und_clock();
         sizes[position].files = und_series_file_count(series[at]);
-        if (event.restart || !apart[event.stream])
-            und_series_look(series[at], false, &sizes[position].file_bytes);
+        und_series_look(series[at], &sizes[position].file_bytes);
         und_series_note_layouts(series[at]);
         struct und_series *closed = event.restart ? NULL : und_series_returns(series[at]);
         if (closed) {
             int64_t known;
-            und_series_look(closed, false, &known);
+            und_series_look(closed, &known);
             und_series_note_layouts(closed);
         }
         if (run->plan->verbose && run->rank == 0)
             report(run, &event, &records[position * UND_PHASES]);
     }
     tell_requests(run, "last");
-    look_behind(run, series, apart, sizes);
+    und_phase_check_place(run, true);
     series_free_all(run, series);
-    free(apart);
 }
 
 /* Reduces a block of events at a time, so that memory does not grow with dumps times ranks. */

@@ -105,9 +105,9 @@ void und_series_count(struct und_series *series, int64_t *bytes, int64_t *operat
 /* Files of the prepared dump that this rank stands for. */
 int64_t und_series_file_count(struct und_series *series);
 
-/* By how much those that were opened, or all of a dump that is but `prepared`, have grown on storage since they were
- * looked at last, which asks the storage. Collective over the ranks of each file. */
-void und_series_look(struct und_series *series, bool prepared, int64_t *file_bytes);
+/* By how much those that were opened have grown on storage since they were looked at last, which asks the storage.
+ * Collective over the ranks of each file. */
+void und_series_look(struct und_series *series, int64_t *file_bytes);
 
 /* Notes the hints in force on an open file of the stream, once; true if that took time. */
 bool und_series_note_hints(const struct und_series *series);

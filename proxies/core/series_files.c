@@ -373,17 +373,6 @@ static int64_t look_at(const struct und_series *series, const struct und_slot *s
     return bytes;
 }
 
-/* Of a file that others have replaced meanwhile, nothing is known any more. All ranks of the file agree. */
-static bool is_still_it(const struct und_series *series, const struct und_slot *slot)
-{
-    int is_it = 1;
-    if (slot->stands_for_it && series->plan->method->has_files)
-        is_it = und_storage_is_it(AT_FDCWD, und_storage_name(slot->path),
-                                  und_storage_shared(und_files_share(slot->files, slot->k)));
-    UND_MPI(MPI_Bcast(&is_it, 1, MPI_INT, 0, slot->comm), "cannot agree on %s", slot->path);
-    return is_it;
-}
-
 int64_t und_series_file_count(struct und_series *series)
 {
     int64_t files = series->caller ? und_caller_files(series->caller) : 0;
@@ -395,7 +384,7 @@ int64_t und_series_file_count(struct und_series *series)
     return files;
 }
 
-void und_series_look(struct und_series *series, bool prepared, int64_t *file_bytes)
+void und_series_look(struct und_series *series, int64_t *file_bytes)
 {
     *file_bytes = 0;
     if (series->mode == UND_READ)
@@ -403,7 +392,7 @@ void und_series_look(struct und_series *series, bool prepared, int64_t *file_byt
     for (int64_t i = 0; i < und_series_rows(series) && series->plan->method->has_files; ++i) {
         struct und_slot *slot = und_series_slot(series, i);
         int64_t stored = 0, all = 0;
-        if (slot->comm == MPI_COMM_NULL || (!prepared && !slot->opened) || (prepared && !is_still_it(series, slot)))
+        if (slot->comm == MPI_COMM_NULL || !slot->opened)
             continue;
         /* Not every method's close waits for the other ranks. */
         UND_MPI(MPI_Barrier(slot->comm), "cannot wait for the ranks of %s", slot->path);
