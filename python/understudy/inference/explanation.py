@@ -439,7 +439,7 @@ def _is_of_calls(name: str, way: str) -> bool:
     """Whether a counter is of the bytes, sizes or order of data calls."""
     moved = "READ" if way == READ else "WRITTEN"
     return (
-        (name.endswith(f"_BYTES_{moved}"))
+        name.endswith(f"_BYTES_{moved}")
         or f"_SIZE_{way}_" in name
         or name.endswith((f"CONSEC_{way}S", f"SEQ_{way}S"))
     )

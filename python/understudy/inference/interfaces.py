@@ -99,7 +99,6 @@ class Sums:
         self._log, self._kept, self._made = log, kept, made
         self._found = Interfaces(modules=frozenset(m for m in log.modules if _usable(log, m)))
         self._hdf5, self._by_handle = IdSet(), IdSet()
-        self._low: Words | None = None
         self._of_hdf5 = [0, 0]  # opens and flushes of its files
 
     @cached_property
@@ -111,9 +110,8 @@ class Sums:
         """Files that moved bytes through stdio."""
         return _set_of(self._log, "STDIO", lambda block: block["id"][_moved(block, "STDIO") > 0])
 
-    def add(self, module: str, block: Any, low: Words | None = None) -> None:
-        """Add the records of a block, of which no word is smaller than `low`, if that is known."""
-        self._low = low
+    def add(self, module: str, block: Any) -> None:
+        """Add the records of a block."""
         ids = block["file_rec_id" if module == "H5D" else "id"]
         if module in ("H5F", "H5D"):
             self._hdf5.add(np.unique(ids))
@@ -172,8 +170,8 @@ class Sums:
         if self._made is not None:
             prepared = self._made(ids)
             kept = block[~prepared] if prepared.any() else block
-        prefix, whole = _PREFIX[module], _Columns(block, self._low)
-        of_kept = whole if kept is block else _Columns(kept, self._low)
+        prefix, whole = _PREFIX[module], _Columns(block)
+        of_kept = whole if kept is block else _Columns(kept)
         for way, (verb, past) in enumerate(WORDS):
             rows, sums = (kept, of_kept) if way == WRITE else (block, whole)
             counter = f"{prefix}_BYTES_{past}"
@@ -198,7 +196,7 @@ class Sums:
 class _Columns:
     """Sums of the counters of a block; what is not known (negative) counts as 0."""
 
-    def __init__(self, block: Any, low: Words | None = None) -> None:
+    def __init__(self, block: Any) -> None:
         self._words = (
             np.ascontiguousarray(block)
             .view(np.int64)
@@ -206,7 +204,7 @@ class _Columns:
         )
         self._place = {name: k for k, name in enumerate(block.dtype.names)}
         self._sums = over_rows(np.add, self._words)
-        self._low = self._words.min(axis=0, initial=0) if low is None else low
+        self._low = self._words.min(axis=0, initial=0)
 
     def __getitem__(self, name: str) -> int:
         k = self._place[name]

@@ -81,7 +81,6 @@ class Screen:
     uncounted: Counter[str] = field(default_factory=Counter)
     counted: set[tuple[object, ...]] = field(default_factory=set)  # see `segments`
     total: float = 0.0
-    low: npt.NDArray[np.int64] | None = None  # smallest words of the last block, if looked at
 
     @property
     def latest_s(self) -> float:
@@ -96,7 +95,6 @@ class Screen:
         columns = _columns(block.dtype.names or ())
         self.records[module] += len(block)
         words = np.ascontiguousarray(block).view(np.int64).reshape(len(block), -1)
-        self.low = None
         if len(block) and self._fine(words, columns):
             return block
         lowest = -MAX_BYTES if module == "MPI-IO" else UNKNOWN  # its counter of bytes overflows
@@ -104,7 +102,6 @@ class Screen:
         good = np.all((moved >= lowest) & (moved <= MAX_BYTES), axis=1)
         rank = words[:, columns.rank]
         good &= (rank >= -1) & (rank < self.ranks)
-        self.low = None
         self.left_out[module] += int(len(good) - good.sum())
         screened = self._known(module, words[good], columns)
         self.total += float(screened[:, columns.bytes].sum(dtype=np.float64))
@@ -120,7 +117,6 @@ class Screen:
         """Whether no record has an impossible or unknown value, by the smallest and the largest of
         each column; the bytes are then added to the total."""
         low, high = (over_rows(merge, words) for merge in (np.minimum, np.maximum))
-        self.low = low
         moved = columns.bytes
         if low[moved].min(initial=0) < 0 or high[moved].max(initial=0) > MAX_BYTES:
             return False
@@ -212,9 +208,3 @@ class Screen:
             for module, count in counter.items()
             if count
         ]
-
-
-def left_out(notes: Iterable[str]) -> int:
-    """How many records these notes, of `Screen.notes`, say were left out."""
-    found = (re.fullmatch(rf"Module \S+: (\d+) records? {LEFT_OUT}\.", note) for note in notes)
-    return sum(int(match[1]) for match in found if match)

@@ -24,7 +24,7 @@ from understudy.inference.crosscheck import Layers
 from understudy.inference.explanation import Explanation, explain
 from understudy.inference.floods import Floods
 from understudy.inference.heatmap import READS, Heat
-from understudy.inference.in_flight import NOTE, in_flight, is_in_flight
+from understudy.inference.nonblocking_calls import NOTE, in_flight, is_in_flight
 from understudy.inference.passes import Segments
 from understudy.inference.screen import MAX_RANKS, Screen
 from understudy.inference.series import find_series
