@@ -201,7 +201,7 @@ def test_states_have_as_many_calls_and_large_ones_grow() -> None:
     made = tally((0, [159] * 13 + growing, 52))
     share = [(k + 1) / 91 for k in range(13)]
     for k in range(13):
-        state = made.step(k, 13, share[k])
+        state = made.step(k, 13, (k * (k + 1) // 2, (k + 1) * (k + 2) // 2, 91))
         assert state.kinds[False, 1].calls.sum() == 1
         assert state.kinds[False, 1].size == pytest.approx(159)
         [large] = [kind for (collective, _), kind in state.kinds.items() if collective]
@@ -211,14 +211,14 @@ def test_states_have_as_many_calls_and_large_ones_grow() -> None:
 
 def test_states_that_can_have_as_many_of_each_size_do() -> None:
     made = tally((0, ([50_000] * 28 + [200_000] * 16 + [2_000_000] * 4) * 10, 0))
-    state = made.step(3, 10, 0.1)
+    state = made.step(3, 10, (3, 4, 10))
     found = {bin_: (kind.calls.sum(), round(kind.size)) for (_, bin_), kind in state.kinds.items()}
     assert found == {3: (28, 50_000), 4: (16, 200_000), 5: (4, 2_000_000)}
 
 
 def test_calls_that_no_number_of_states_divides_are_all_kept() -> None:
     made = tally((0, [10] * 61, 0))
-    assert sum(int(made.step(k, 4, 0.25).kinds[False, 0].calls.sum()) for k in range(4)) == 61
+    assert sum(int(made.step(k, 4, (k, k + 1, 4)).kinds[False, 0].calls.sum()) for k in range(4)) == 61
 
 
 # -- pieces ---------------------------------------------------------------------------------------
