@@ -6,8 +6,8 @@ and unknown where they are, but do not tell what the storage was asked for. Each
 the log's I/O time that was spent in it.
 """
 
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import sqrt
 
@@ -469,22 +469,31 @@ def _lacking(counted: Counter[int], made: Counter[int]) -> Counter[int]:
     """Calls of counted sizes for which none is made that is as good: the storage is asked for
     pages, so that one within a page is as good as another, one of whole pages is as good as none
     but itself, and others as those that are a little longer or shorter."""
-    left, lacking = Counter(made), Counter[int]()
-    for size, number in sorted(counted.items()):
-        for other in [size, *sorted(left, key=lambda other: abs(other - size))]:
-            if number and _as_good(size, other):
-                taken = min(number, left[other])
-                left[other] -= taken
-                number -= taken
-        if number:
-            lacking[size] = number
-    return lacking
+    lacking, left = counted - made, made - counted
+    _take(lacking, left, [n for n in lacking if n < PAGE], [n for n in left if n < PAGE], None)
+    _take(lacking, left, [n for n in lacking if n % PAGE], [n for n in left if n % PAGE], EQUAL)
+    return +lacking
 
 
-def _as_good(size: int, other: int) -> bool:
-    if size == other or max(size, other) < PAGE:
-        return True
-    return bool(size % PAGE and other % PAGE) and abs(size - other) <= EQUAL * size
+def _take(
+    lacking: Counter[int],
+    left: Counter[int],
+    sizes: Iterable[int],
+    others: Iterable[int],
+    near: float | None,
+) -> None:
+    """Take calls of others of the sizes that are left for those that are lacking: of all, or of
+    those that differ by no more than a part of the size."""
+    waiting = deque(sorted(others))
+    for size in sorted(sizes):
+        while waiting and near is not None and waiting[0] < size - near * size:
+            waiting.popleft()
+        while lacking[size] and waiting and (near is None or waiting[0] <= size + near * size):
+            taken = min(lacking[size], left[waiting[0]])
+            lacking[size] -= taken
+            left[waiting[0]] -= taken
+            if not left[waiting[0]]:
+                waiting.popleft()
 
 
 def _variance(stream: Stream, ranks: int) -> float | None:
