@@ -20,7 +20,7 @@ from understudy.darshanlog.writer import write_log, write_regions
 from understudy.errors import UnderstudyError
 from understudy.readers import darshan
 
-SEEDS = range(1, 101)
+SEEDS = range(1, 41)
 GOOD = {
     "id": 1,
     "rank": -1,
@@ -34,7 +34,7 @@ GOOD = {
 }
 
 
-def test_a_hundred_edited_logs(tmp_path: Path) -> None:
+def test_edited_logs(tmp_path: Path) -> None:
     """The same as `python -m tests.fuzz_describe`, which runs as long as wanted."""
     logs = fuzz.corpus(tmp_path, largest_bytes=3000)
     found: Counter[str] = Counter()
@@ -45,7 +45,7 @@ def test_a_hundred_edited_logs(tmp_path: Path) -> None:
             what, why = fuzz.verdict(path, seed)
             assert what != "failed", f"seed {seed}: {why}"
             found[what] += 1
-    assert found["described"] > 40 and found["refused"] > 10
+    assert found["described"] > 16 and found["refused"] > 4
 
 
 @pytest.mark.parametrize("seed", [7633, 7801, 7942])
