@@ -20,6 +20,7 @@ from understudy.inference.transfers import (
     of_average,
     pieces,
     sizes_of,
+    told,
 )
 from understudy.readers import darshan
 from understudy.semantics.counters import BIN_BYTES, BINS, bin_of
@@ -218,7 +219,10 @@ def test_states_that_can_have_as_many_of_each_size_do() -> None:
 
 def test_calls_that_no_number_of_states_divides_are_all_kept() -> None:
     made = tally((0, [10] * 61, 0))
-    assert sum(int(made.step(k, 4, (k, k + 1, 4)).kinds[False, 0].calls.sum()) for k in range(4)) == 61
+    assert (
+        sum(int(made.step(k, 4, (k, k + 1, 4)).kinds[False, 0].calls.sum()) for k in range(4))
+        == 61
+    )
 
 
 # -- pieces ---------------------------------------------------------------------------------------
@@ -269,6 +273,34 @@ def test_a_rank_without_large_calls_makes_no_more_than_it_made() -> None:
     assert per_rank.tolist() == [3, 2]
     made = tally((0, [40_000] * 4, 0), (1, [90], 0), bins=2)
     assert of(cut(whole(160_000, 90), whole(1, 1), made)) == [([160_000, 90], 1, 40_000, False)]
+
+
+def test_calls_of_a_bin_have_the_sizes_that_records_name() -> None:
+    """Never the mean of a bin: 8,192 B end with a page, 8,146 B do not."""
+    made = tally((0, [8192] * 30 + [2048] * 10 + [3000] * 8, 0))
+    named = {2: (48, {8192: 30, 2048: 10})}
+    found = cut(whole(30 * 8192 + 10 * 2048 + 8 * 3000), whole(1), made, named=named)
+    assert of(found) == [
+        ([10], 2048, 2048, False),
+        ([8], 3000, 3000, False),
+        ([30 * 8192], 1, 8192, False),
+    ]
+
+
+def test_sizes_that_not_all_files_have_are_not_told_apart() -> None:
+    """Of three files with a size each, the mean of all is that of the one in the middle."""
+    each = [tally((0, [size] * 12, 0)) for size in (2000, 3000, 4000)]
+    named = {2: (36, {2000: 12, 3000: 12, 4000: 12})}
+    assert told(named, each) == {}
+    assert told(named, each[1:2]) == named
+
+
+def test_small_calls_take_what_equal_large_ones_leave() -> None:
+    """Eight dumps of 16 calls of 1 MiB with headers of 13 B to 544 B, of which the bytes of a dump
+    are but an eighth: the large calls are not made longer."""
+    made = tally((0, [312] + [1 << 20] * 16, 16))
+    found = cut(whole((16 << 20) + 552), whole(16), made, transfer_bytes=1 << 20, collective=True)
+    assert of(found) == [([1], 552, 552, False), ([16 << 20], 1, None, True)]
 
 
 def test_fewer_calls_than_ranks_are_the_first_ones() -> None:

@@ -203,7 +203,7 @@ def test_trap_unequal_ranks_of_one_record_by_their_access_sizes(tmp_path: Path) 
         7 * MIB,
         1.0,
         calls=4,
-        F_VARIANCE_RANK_BYTES=1.0,
+        F_VARIANCE_RANK_BYTES=3 / 16 * MIB**2,
         ACCESS1_ACCESS=2 * MIB,
         ACCESS1_COUNT=3,
         ACCESS2_ACCESS=MIB,

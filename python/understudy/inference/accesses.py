@@ -158,10 +158,10 @@ class Accesses:
                 spills["H5F"].add(flushes(block))
                 self._of_hdf5.add(block["id"])
             files = self.evidence.file_of = self._files_of_datasets()
-            for block in self._records("H5D"):
-                spills["H5D"].add(datasets(block, self.ranks, files))
-                spills["present"].add(present(block, files))
             spread = Spread()
+            for block in self._records("H5D"):
+                spills["H5D"].add(datasets(block, self.ranks, files, spread))
+                spills["present"].add(present(block, files))
             for module, columns in COLUMNS.items():
                 for block in self._records(module):
                     spills["operations"].add(operations(block, module))
@@ -303,6 +303,7 @@ class Accesses:
         self.layers.compare(found["H5D"], mpiio, posix)
         lost, files, size = missing_datasets(found["H5D"], found["present"], mpiio, self.ranks)
         self.remarks.add("no H5D", files, size)
+        self.evidence.complete(lost)
         known = np.concatenate([found["H5D"], lost])
         rows = [dataset_rows(known, found["H5F"]["file"])]
         self._open_datasets(rows[0], posix)

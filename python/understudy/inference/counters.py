@@ -8,11 +8,13 @@ import numpy as np
 import numpy.typing as npt
 
 from understudy.inference.calls import HISTOGRAM
+from understudy.inference.constants import SMALL
 from understudy.inference.stdio_calls import flushes_of_writes, of_streams, units_of
 from understudy.inference.table import ACCESS, ALL_RANKS, METHODS, SHARED, Rows
 from understudy.inference.transfers import MAX_TRANSFER, of_average, sizes_of
 from understudy.semantics.counters import BINS
 
+EXTREMES = ("FASTEST", "SLOWEST")  # ranks of a shared record of which the bytes are known
 MAX_COUNT = (1 << 31) - 1  # calls of one record
 MOST_CHUNK = (1 << 32) - 1  # bytes of a chunk of HDF5
 MAX_SPREAD = 1 << 17  # rows of ranks that shared records of a log become at most
@@ -101,21 +103,21 @@ def _posix(block: Any, ranks: int, spread: "Spread", needed: Mask | None) -> Ite
         _order(touch, some, "WRITES" if write else "READS")
         handles = some["POSIX_FILENOS"]
         touch["by_handle"] = (handles > 0) & (handles == some["POSIX_OPENS"])
-        yield _spread(touch, some, "POSIX", ranks, spread, common)
+        yield _spread(touch, some, "POSIX", ranks, spread, common, touch["count"])
 
 
 def _order(touch: Rows, block: Any, word: str) -> None:
-    """How calls follow each other; the distances are those of reads and writes together."""
+    """How calls follow each other, and how far from each other calls of either direction are that
+    do not."""
     for k, name in enumerate((word, f"CONSEC_{word}", f"SEQ_{word}")):
         touch["order"][:, k] = np.clip(block[f"POSIX_{name}"], 0, MAX_COUNT)
-    other = block["POSIX_READS" if word == "WRITES" else "POSIX_WRITES"]
     counts = np.column_stack([block[f"POSIX_STRIDE{k}_COUNT"] for k in range(1, 5)])
     if not counts.any():
-        touch["gap"] = np.where(other > 0, 0, block["POSIX_STRIDE1_STRIDE"])
+        touch["gap"] = block["POSIX_STRIDE1_STRIDE"]
         return
     gaps = np.column_stack([block[f"POSIX_STRIDE{k}_STRIDE"] for k in range(1, 5)])
     best = np.argmax(counts, axis=1)[:, None]
-    touch["gap"] = np.where(other > 0, 0, np.take_along_axis(gaps, best, axis=1)[:, 0])
+    touch["gap"] = np.take_along_axis(gaps, best, axis=1)[:, 0]
     touch["gaps"] = np.clip(np.take_along_axis(counts, best, axis=1)[:, 0], 0, MAX_COUNT)
 
 
@@ -136,7 +138,7 @@ def _mpiio(block: Any, ranks: int, spread: "Spread", needed: Mask | None) -> Ite
         touch["syncs"] = some["MPIIO_SYNCS"]
         opens = [np.maximum(some[f"MPIIO_{k}_OPENS"], 0) for k in ("COLL", "INDEP")]
         touch["opens"] = opens[0] + opens[1]
-        yield _spread(touch, some, "MPIIO", ranks, spread, common)
+        yield _spread(touch, some, "MPIIO", ranks, spread, common, touch["count"])
 
 
 def _stdio(block: Any, ranks: int, _: "Spread", needed: Mask | None) -> Iterator[Rows]:
@@ -212,7 +214,7 @@ def _ranks_of(block: Any, module: str, ranks: int) -> npt.NDArray[np.int64]:
     if ranks == 1:
         return np.zeros_like(rank)
     moved = block[f"{module}_BYTES_READ"] + block[f"{module}_BYTES_WRITTEN"]
-    for extreme in ("SLOWEST", "FASTEST"):
+    for extreme in EXTREMES[::-1]:
         alone = (
             (rank == ALL_RANKS) & (moved > 0) & (block[f"{module}_{extreme}_RANK_BYTES"] == moved)
         )
@@ -290,38 +292,81 @@ class Spread:
 
 
 def _spread(
-    touch: Rows, block: Any, module: str, ranks: int, spread: Spread, common: Common
+    rows: Rows, block: Any, module: str, ranks: int, spread: Spread, common: Common, count: Any
 ) -> Rows:
-    """Replace shared records by one per rank if the access sizes determine the bytes of each rank:
-    as many calls as ranks, all of the four most common sizes, which add up to the total."""
-    sizes, counts = common
-    uneven = (touch["rank"] == ALL_RANKS) & ~touch["even"]
+    """Replace shared records of so many calls by one row per rank if its bytes are known: by the
+    sizes of calls, or by those of the fastest and of the slowest rank; what the ranks moved adds
+    up to the total then, and differs as much as in the log."""
+    uneven = (rows["rank"] == ALL_RANKS) & ~rows["even"] & (count > 0) & (count % ranks == 0)
     if not uneven.any():
-        return touch
-    told = (
-        uneven & (counts.sum(axis=1) == ranks) & ((sizes * counts).sum(axis=1) == touch["bytes"])
-    )
-    told = spread.some(told, ranks)
-    parts = [touch[~told]]
-    for n in np.flatnonzero(told).tolist():
-        left = [int(s) for s, c in zip(sizes[n], counts[n], strict=True) for _ in range(int(c))]
-        rows = np.repeat(touch[n : n + 1], ranks)
-        rows["rank"] = np.arange(ranks)
-        rows["bytes"] = -1
-        for extreme in ("FASTEST", "SLOWEST"):
+        return rows
+    each = np.maximum(count // ranks, 1)
+    shares = [
+        _by_sizes(rows["bytes"], common, count, each),
+        _by_extremes(rows, block, module, ranks),
+    ]
+    variance = block[f"{module}_F_VARIANCE_RANK_BYTES"]
+    told = np.zeros((len(shares), len(rows)), np.bool_)
+    for k, (size, of) in enumerate(shares):
+        far = (size - (rows["bytes"] / ranks)[:, None]) ** 2 * of
+        told[k] = uneven & (of >= 0).all(axis=1) & (of.sum(axis=1) == ranks)
+        told[k] &= np.isclose((size * of).sum(axis=1), rows["bytes"], rtol=0, atol=0.5)
+        told[k] &= np.isclose(far.sum(axis=1) / ranks, variance, rtol=SMALL)
+    known = spread.some(told[0] | told[1], ranks)
+    parts, names = [rows[~known]], {*(rows.dtype.names or ())}
+    for n in np.flatnonzero(known).tolist():
+        size, of = shares[int(np.argmax(told[:, n]))]
+        left = [int(s) for s, k in zip(size[n], of[n], strict=True) for _ in range(int(k))]
+        mine = np.repeat(rows[n : n + 1], ranks)
+        mine["rank"] = np.arange(ranks)
+        mine["bytes"] = -1
+        for extreme in EXTREMES:
             rank = int(block[f"{module}_{extreme}_RANK"][n])
-            size = int(block[f"{module}_{extreme}_RANK_BYTES"][n])
-            if 0 <= rank < ranks and rows["bytes"][rank] < 0 and size in left:
-                rows["bytes"][rank] = size
-                left.remove(size)
-        rows["bytes"][rows["bytes"] < 0] = left
-        rows["count"] = touch["count"][n] // ranks
-        rows["collectives"] = touch["collectives"][n] // ranks
-        rows["calls"], rows["sizes"] = of_average(np.ones(ranks, np.int64), rows["bytes"])
-        rows["syncs"] = touch["syncs"][n] // ranks
-        rows["busy_s"] = touch["busy_s"][n] / ranks
-        parts.append(rows)
+            moved = int(block[f"{module}_{extreme}_RANK_BYTES"][n])
+            if 0 <= rank < ranks and mine["bytes"][rank] < 0 and moved in left:
+                mine["bytes"][rank] = moved
+                left.remove(moved)
+        mine["bytes"][mine["bytes"] < 0] = left
+        one = int(common[0][n, 0]) if not common[1][n, 1:].any() else 0
+        mine["calls"], mine["sizes"] = _of_ranks(mine["bytes"], int(each[n]), one)
+        for name in {"count", "collectives", "syncs"} & names:
+            mine[name] = rows[name][n] // ranks
+        if "busy_s" in names:
+            mine["busy_s"] = rows["busy_s"][n] / ranks
+        parts.append(mine)
     return np.concatenate(parts)
+
+
+def _by_sizes(moved: Any, common: Common, count: Any, each: Any) -> tuple[Any, Any]:
+    """Bytes of ranks, and how many ranks have these (-1: not known), [n, 5] each, if each rank
+    made calls of one of the four commonest sizes, or empty ones, of which none is named."""
+    sizes, counts = common
+    calls = np.column_stack([counts, count - counts.sum(axis=1)])
+    of, odd = np.divmod(calls, each[:, None])
+    shares = np.column_stack([sizes * each[:, None].astype(np.float64), np.zeros(len(moved))])
+    return shares, np.where(odd.sum(axis=1).reshape(-1, 1) > 0, -1, of)
+
+
+def _by_extremes(rows: Rows, block: Any, module: str, ranks: int) -> tuple[Any, Any]:
+    """The same, [n, 2] each, if all ranks moved as much as either the fastest or the slowest."""
+    shares = np.column_stack([block[f"{module}_{e}_RANK_BYTES"] for e in EXTREMES])
+    shares = shares.astype(np.float64)
+    apart = shares[:, 1] - shares[:, 0]
+    many = (rows["bytes"] - ranks * shares[:, 0]) / np.where(apart == 0, 1, apart)
+    right = (apart != 0) & (many == np.round(many)) & (many >= 1) & (many < ranks)
+    many = np.where(right, many, 0).astype(np.int64)
+    return shares, np.where(right[:, None], np.column_stack([ranks - many, many]), -1)
+
+
+def _of_ranks(moved: Any, each: int, size: int) -> tuple[Any, Any]:
+    """Calls in each bin and their mean size, [n, 10] each, of ranks that made as many: of this
+    size and empty ones, if it is the only one, else all alike."""
+    if not size or (moved % size).any() or (moved > size * each).any():
+        return of_average(np.full(len(moved), each), moved)
+    calls, sizes = of_average(moved // size, moved)
+    calls[:, 0] += each - moved // size
+    sizes[:, 0] *= moved // size / np.maximum(calls[:, 0], 1)
+    return calls, sizes
 
 
 def present(block: Any, files: dict[int, int]) -> Rows:
@@ -334,8 +379,8 @@ def present(block: Any, files: dict[int, int]) -> Rows:
     return np.unique(rows)
 
 
-def datasets(block: Any, ranks: int, files: dict[int, int]) -> Rows:
-    """A row per dataset record and direction that moved bytes."""
+def datasets(block: Any, ranks: int, files: dict[int, int], spread: Spread) -> Rows:
+    """A row per dataset record and direction that moved bytes, or per rank of these."""
     parts = []
     for write, verb, past in ((True, "WRITE", "WRITTEN"), (False, "READ", "READ")):
         used = block[block[f"H5D_BYTES_{past}"] > 0]
@@ -361,7 +406,7 @@ def datasets(block: Any, ranks: int, files: dict[int, int]) -> Rows:
         rows["collective"] = used["H5D_USE_MPIIO_COLLECTIVE"] > 0
         rows["collectives"] = np.where(rows["collective"], rows["calls"].sum(axis=1), 0)
         rows["even"] = (rows["rank"] == ALL_RANKS) & (used["H5D_F_VARIANCE_RANK_BYTES"] == 0)
-        parts.append(rows)
+        parts.append(_spread(rows, used, "H5D", ranks, spread, common, touch["count"]))
     return np.concatenate(parts)
 
 

@@ -20,7 +20,7 @@ from understudy.inference import pace, skews, turns
 from understudy.inference.drafts import MAX_FILES, Draft
 from understudy.inference.series import Cell, bin_edges
 from understudy.inference.strands import Key, Strands, interleaved, several
-from understudy.inference.transfers import Piece, Tally, pieces
+from understudy.inference.transfers import Named, Piece, Tally, pieces, told
 
 STREAM_RUNS = 8192  # runs of unequal ranks in all the dumps of a stream, about
 MIN_RUNS = 64  # runs that a variable may have even so
@@ -52,14 +52,17 @@ class Dumps:
     ranks: int
     runtime_s: float
     strands: Mapping[Key, Strands]
+    named: Named  # sizes of the calls of all its files
     averaged: bool = False  # ranks of many sizes were, see AVERAGED
     remarks: set[str] = field(default_factory=set)
     how: str = ""  # grids were found
 
     def all(self) -> tuple[Dump, ...]:
         """The dumps, in their order."""
-        cells = sum(len(d.cells) for s in self.draft.series for d in s.dumps)
-        limit = max(MIN_RUNS, min(MAX_RUNS, STREAM_RUNS // cells))
+        cells = [c for s in self.draft.series for d in s.dumps for c in d.cells.values()]
+        limit = max(MIN_RUNS, min(MAX_RUNS, STREAM_RUNS // len(cells)))
+        calls = (tally for c in cells for tally in (c.rank_calls, c.shared_calls))
+        self.named = told(self.named, calls)
         return tuple(self._dump(k, limit) for k in range(self.draft.dumps))
 
     def _dump(self, k: int, limit: int) -> Dump:
@@ -130,6 +133,7 @@ class Dumps:
             first = bin_edges(len(moved), limit // 4)[:-1]  # each becomes four runs at most
             calls = calls.blocks(first) if calls.bins == len(moved) else calls
             moved, ranks = np.add.reduceat(moved, first), np.add.reduceat(ranks, first)
+        strands = self._strands_of(cell)
         parts = pieces(
             moved,
             ranks,
@@ -138,18 +142,24 @@ class Dumps:
             even=cell.even,
             transfer_bytes=self.defaults.transfer_bytes,
             collective=self.defaults.collective,
+            named={} if strands is not None and strands.runs else self.named,
         )
         return [
             _variable(part, rule or _rule(part, block, self.ranks), file, self.defaults)
-            for part, rule in self._interleaved(parts, cell)
+            for part, rule in self._interleaved(parts, strands)
         ]
 
+    def _strands_of(self, cell: Cell) -> Strands | None:
+        """The runs of bytes that a library made of the calls on a file of all ranks."""
+        if len(self.draft.spans) > 1 or self.draft.method not in LIBRARIES:
+            return None
+        return self.strands.get((cell.file, self.draft.write))
+
     def _interleaved(
-        self, parts: Sequence[Piece], cell: Cell
+        self, parts: Sequence[Piece], strands: Strands | None
     ) -> Iterable[tuple[Piece, Decomposition | None]]:
         """The parts, those whose runs are known as grids."""
-        strands = self.strands.get((cell.file, self.draft.write))
-        if strands is None or len(self.draft.spans) > 1 or self.draft.method not in LIBRARIES:
+        if strands is None:
             return [(part, None) for part in parts]
         made: list[tuple[Piece, Decomposition | None]] = [(part, None) for part in parts]
         if strands.runs:

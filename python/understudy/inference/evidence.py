@@ -13,20 +13,23 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from understudy.inference.calls import HISTOGRAM, MODULES
 from understudy.inference.known_files import lookup
 from understudy.inference.names import Templates
 from understudy.inference.stdio_calls import system_calls
 from understudy.inference.table import Rows
-from understudy.semantics.counters import COUNTERS
+from understudy.inference.transfers import Named
+from understudy.semantics.counters import BINS, COUNTERS, bin_of
 
 Whole = npt.NDArray[np.int64]
 Real = npt.NDArray[np.float64]
 Ids = npt.NDArray[np.uint64]
 Mask = npt.NDArray[np.bool_]
 _NAME = np.dtype([("file", "u8"), ("template", "i4")])
+_REACH = np.dtype([("file", "u8"), ("bytes", "i8")])
 MAX_FILES = 16_384  # of a log whose counters are kept by template; else they are kept together
 MAX_SIZES = 16_384  # of calls that are told apart
-SIZE_BITS = 44  # of the largest of these calls
+SIZE_BITS = 44  # of the largest of these calls, and of the last byte that was read
 ACCESSES = 4  # sizes of which a record names the commonest
 RENAMES = "POSIX_RENAME_SOURCES"
 # Counters beside those that can be predicted, which these are corrected by, or which show what
@@ -43,18 +46,39 @@ SYSTEM = (" calls of the system", " calls of the system, off by")  # of stdio, r
 @dataclass(slots=True)
 class Evidence:
     """The counters of some files by module; how many files there are, and of how many of these
-    bytes were moved (0: unknown), and their bytes on storage (0: unknown). `times`: seconds that
-    all ranks spent reading, writing, in other calls. `sizes`: calls by size, at least. `variance`:
-    of the bytes of ranks, summed over shared files.
+    bytes were moved (0: unknown), and their bytes on storage (0: unknown). `reach`: of bytes from
+    the begin of each to the last that was read. `times`: seconds that all ranks spent reading,
+    writing, in other calls. `sizes`: calls by size, at least. `variance`: of the bytes of ranks,
+    summed over shared files.
     """
 
     counters: dict[str, dict[str, int]] = field(default_factory=dict)
     files: int = 0
     moved: int = 0
     stored: int = 0
+    reach: int = 0
     times: dict[str, tuple[float, float, float]] = field(default_factory=dict)
     sizes: dict[str, Counter[int]] = field(default_factory=dict)
     variance: dict[str, float] = field(default_factory=dict)
+
+    def named(self, method: str, write: bool) -> Named:
+        """Of the calls in one direction, by bin: how many, and how many of which size. Nothing of
+        bins in which the other direction has calls too, since records name sizes of both."""
+        module = MODULES[method]
+        if not self.sizes.get(module):
+            return {}
+        prefix, suffix = HISTOGRAM[module]
+        verbs = WAYS[:2] if write else WAYS[1::-1]
+        found: dict[int, tuple[int, dict[int, int]]] = {}
+        for n, bin_ in enumerate(BINS):
+            other, mine = (
+                self.counters[module].get(f"{prefix}_SIZE_{verb}{suffix}_{bin_}", 0)
+                for verb in verbs
+            )
+            some = {size: k for size, k in self.sizes[module].items() if bin_of(size) == n}
+            if some and not other and mine >= sum(some.values()):
+                found[n] = mine, some
+        return found
 
 
 @dataclass(slots=True)
@@ -89,6 +113,7 @@ class Records:
         self._stored: Whole = np.zeros(0, np.int64)
         self._lacking: set[str] = set()  # columns that records do not have, or wrongly
         self._moved: list[Ids] = []  # files of records with bytes
+        self._reached: list[Any] = []  # files of records that read, and up to which byte
         self.file_of: dict[int, int] = {}  # by dataset, where records do not tell
 
     def name(self, rows: Rows) -> None:
@@ -123,6 +148,13 @@ class Records:
             self._add(sums.counters, -1, template, shared)
             if self.apart and module != "H5D":
                 self._moved.append(np.unique(ids[moved & (template > 0)]))
+            if self.apart and f"{module}_MAX_BYTE_READ" in block.dtype.names:
+                reads = (block[f"{module}_BYTES_READ"] > 0) & (template > 0)
+                reached = np.zeros(np.count_nonzero(reads), _REACH)
+                reached["file"] = ids[reads]
+                last = block[f"{module}_MAX_BYTE_READ"][reads]
+                reached["bytes"] = np.clip(last, -1, (1 << SIZE_BITS) - 1) + 1
+                self._reached.append(_largest(reached))
         timers = (*(f"{prefix}_F_{way}_TIME" for way in WAYS), f"{prefix}_F_VARIANCE_RANK_BYTES")
         for k, name in enumerate(timers):
             if name in block.dtype.names:
@@ -134,6 +166,26 @@ class Records:
                     self._add(sums.counters, 2 * n + k - 6, template, number)
         elif module != "H5F":
             _add_sizes(sums.sizes, block, prefix, template)
+
+    def complete(self, lost: Rows) -> None:
+        """Add datasets of ranks whose records are missing (`understudy.inference.table.DATASET`),
+        each opened once, and their files by each rank to write and to read."""
+        if not len(lost):
+            return
+        counts: dict[str, Whole] = {"H5D_OPENS": np.ones(len(lost), np.int64)}
+        for verb, past, write in (("WRITE", "WRITTEN", True), ("READ", "READ", False)):
+            mine = lost["write"] == write
+            counts[f"H5D_{verb}S"] = mine * lost["calls"].sum(axis=1)
+            counts[f"H5D_BYTES_{past}"] = mine * lost["bytes"]
+            for k, bin_ in enumerate(BINS):
+                counts[f"H5D_SIZE_{verb}_AGG_{bin_}"] = mine * lost["calls"][:, k]
+        template, names = self._template_of(lost["file"]), _names("H5D")
+        for name, numbers in counts.items():
+            self._add(self._modules["H5D"].counters, names.index(name), template, numbers)
+        if "H5F" in self._modules:
+            files = np.unique(lost[["file", "rank", "write"]])["file"]
+            opens, column = self._modules["H5F"].counters, _names("H5F").index("H5F_OPENS")
+            self._add(opens, column, self._template_of(files), np.ones(len(files), np.int64))
 
     def _add(self, sums: Any, k: int, template: Whole, numbers: Any) -> None:
         """Add numbers of records to a column of sums."""
@@ -194,6 +246,14 @@ class Records:
         template = self._known["template"][lookup(self._known["file"], parts[0])[1]]
         return np.bincount(template, minlength=len(self._stored))
 
+    def _reach_of(self, which: Collection[int]) -> int:
+        """Bytes from the begin of each file to the last that was read."""
+        parts = self._reached
+        parts[:] = [_largest(np.concatenate([np.zeros(0, _REACH), *parts]))]
+        place = lookup(self._known["file"], parts[0]["file"])[1]
+        mine = np.isin(self._known["template"][place], list(which))
+        return sum(parts[0]["bytes"][mine].tolist())
+
     def of(self, templates: Iterable[bytes]) -> Evidence:
         """The counters of all files with names of these templates; nothing where names say
         nothing."""
@@ -237,6 +297,7 @@ class Records:
             found.files = int(self._count_of(self._seen)[which].sum())
             found.moved = 0 if self._again else int(self._count_of(self._moved)[which].sum())
             found.stored = int(self._stored[which].sum())
+            found.reach = self._reach_of(chosen)
         return found
 
 
@@ -245,6 +306,14 @@ def _names(module: str) -> tuple[str, ...]:
     system = [f"{way}{word}" for way in WAYS[:2] for word in SYSTEM if module == "STDIO"]
     more = (*BESIDE.get(module, ()), *system, RECORDS, SHARED)
     return (*COUNTERS[module], *more)
+
+
+def _largest(reached: Any) -> Any:
+    """Of each file the last byte."""
+    reached = np.sort(reached, order=("file", "bytes"))
+    last = np.ones(len(reached), np.bool_)
+    last[:-1] = reached["file"][1:] != reached["file"][:-1]
+    return reached[last]
 
 
 def _add_sizes(sizes: Counter[tuple[int, int]], block: Any, prefix: str, template: Whole) -> None:

@@ -22,6 +22,7 @@ from understudy.semantics.evaluator import walk_of
 from understudy.semantics.lookups import lookups_of
 from understudy.semantics.opens import files_of, ranks_of_files
 from understudy.semantics.predicted import Predicted, predict
+from understudy.semantics.preparation import preparing
 from understudy.semantics.program import Move, Operate, Program, Stream, flat, instructions, writes
 from understudy.semantics.runs import Moved, Opened
 from understudy.semantics.sizes import stored_by
@@ -52,6 +53,7 @@ SIZES = "which sizes the calls of stdio had"
 PLACES = "where in their files the calls of MPI-IO went"
 LIBRARY = "which calls HDF5 made of those of the application"
 ORDER = "how reads and writes alternated"
+RANKS = "how much of it each rank moved"
 MAPPED = "what was read and written in files that were mapped into memory"
 BESIDE = "why files of a library were used through POSIX in a way in which it was not asked to"
 
@@ -250,6 +252,7 @@ class _Group:
             yield from self._of_turns(module, way)
         if calls and way == READ:  # which may be those of other ranks
             yield from self._of_files(module)
+            yield from self._of_reach()
         if way == WRITE and calls:
             yield from self._of_storage(module)
             yield from self._of_ranks(module)
@@ -297,19 +300,34 @@ class _Group:
         if known and abs(stored - there) > EQUAL * max(stored, there):
             yield Difference("bytes of the files", stored, there)
 
+    def _of_reach(self) -> Iterator[Difference]:
+        """Up to where files were read that nobody wrote."""
+        here, there = sum(stored_by(preparing(s)) for s in self.streams), self.evidence.reach
+        alone = there and self.streams and not any(writes(s) for s in self.streams)
+        if alone and abs(here - there) > EQUAL * max(here, there):
+            yield Difference("bytes of the files up to the last one read", here, there)
+
     def _of_ranks(self, module: str) -> Iterator[Difference]:
         """How unlike the ranks of shared files are, in bytes of a rank (standard deviation)."""
+        here, there, small = self._deviations(module)
+        if here is not None and abs(here - there) > small:
+            yield Difference("standard deviation of the ranks' bytes", here, there)
+
+    def _deviations(self, module: str) -> tuple[int | None, int, float]:
+        """Of the bytes of the ranks of shared files, as predicted (None: not known) and counted,
+        and what is little; where not all files are shared, nothing is known."""
         counted = self.evidence.counters[module]
         files = counted[SHARED]
-        if not files or counted[RECORDS] != files * self.ranks or len(self.streams) != 1:
-            return
-        here = _variance(self.streams[0], self.ranks)
-        if here is None:
-            return
-        one, other = (round(sqrt(v / files)) for v in (here, self.evidence.variance[module]))
+        if not files or counted[RECORDS] != files * self.ranks or not self.streams:
+            return None, 0, 0
+        mine = [s for s in self.streams if module in OF_METHOD.get(s.method, ())]
+        alone = len({s.set.name for s in mine}) == len(mine)
+        each = [_variance(s, self.ranks) if alone else None for s in mine]
         moved = sum(n for name, n in counted.items() if "_BYTES_" in name and "MAX" not in name)
-        if abs(one - other) > EQUAL * moved / files / self.ranks:
-            yield Difference("standard deviation of the ranks' bytes", one, other)
+        there = round(sqrt(self.evidence.variance[module] / files))
+        known = [found for found in each if found is not None]
+        here = round(sqrt(sum(known) / files)) if len(known) == len(each) else None
+        return here, there, EQUAL * moved / files / self.ranks
 
     def _of_other_calls(self, module: str) -> Iterator[Difference]:
         for name, there in self._corrected(module):
@@ -377,6 +395,9 @@ class _Group:
             yield MAPPED
         if not calls:
             return
+        here, there, small = self._deviations(module)
+        if here is None and there > small:
+            yield RANKS
         if module == "STDIO":
             taken, off = (counted[f"{way}{word}"] for word in SYSTEM)
             if off > EQUAL * taken:

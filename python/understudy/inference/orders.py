@@ -20,7 +20,7 @@ from understudy.semantics.syncs import syncs_of
 
 JUMPING = levels.HALF  # share of the calls from which on the order is not consecutive
 MIXED = (levels.SOME, 1 - levels.SOME)  # share of the calls that go forward if the order is random
-# Share of the bytes whose blocks a rank left at the distance of the other ranks.
+# Share of the bytes in blocks, each of which a rank began elsewhere than it was.
 DEALT = 1 - levels.QUARTER
 SEED = 1
 FSYNC = ("posix", "stdio")  # methods whose files are flushed by fsync()
@@ -131,8 +131,9 @@ def _dealt(cells: Sequence[Cell], ranks: int) -> int:
         return 0
     block = gap // (ranks - 1)
     moved = sum(c.shared_bytes for c in cells)
-    left = sum(c.gaps for c in cells) * block
-    each = moved // sum(int(c.order[0]) for c in cells)
+    calls, follow, _ = np.sum([c.order for c in cells], axis=0).tolist()
+    left = (calls - follow) * block  # a call that does not go on begins a block
+    each = moved // calls
     return block if DEALT * moved <= left <= moved and each and block % each == 0 else 0
 
 

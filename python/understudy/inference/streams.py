@@ -228,7 +228,8 @@ class Composer:
         defaults = Defaults(main.transfer_bytes, together)
         at = f"/streams/{index}"
         directories = self._directories(draft)
-        maker = Dumps(draft, defaults, self.ranks, self.runtime_s, self.strands)
+        named = self.evidence(draft.templates).named(draft.method, draft.write)
+        maker = Dumps(draft, defaults, self.ranks, self.runtime_s, self.strands, named)
         dumps = tuple(replace(dump, operations=directories) for dump in maker.all())
         if maker.averaged and AVERAGED not in self.notes:
             self.notes.append(AVERAGED)

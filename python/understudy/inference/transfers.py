@@ -7,8 +7,9 @@ each with calls of one size: rank r makes n_r calls of s bytes. The piece that m
 takes what the others leave, so that the bytes of every rank stay exactly those of the log.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from understudy.inference.table import METHODS
 from understudy.semantics.counters import BIN_BYTES, BINS, bin_of
 
 MAX_TRANSFER = 1 << 32  # bytes; a replica holds them in memory
-MAX_PIECES = 6  # of a variable of the log in one file
+MAX_PIECES = 8  # of a variable of the log in one file
 CLOSE = levels.SMALL  # share of the calls that may be missed, or be of a size like others'
 CONSTANT = levels.SMALL  # share of the bytes: calls that do not grow with their time step
 
@@ -27,6 +28,8 @@ Whole = npt.NDArray[np.int64]
 Real = npt.NDArray[np.float64]
 
 STDIO = METHODS.index("stdio")
+
+Named = Mapping[int, tuple[int, Mapping[int, int]]]  # by bin: calls, and those of a size by size
 
 _LOW = np.array([0, *(end + 1 for end in BIN_BYTES)], np.float64)
 _HIGH = np.array([*BIN_BYTES, 4 << 30], np.float64)
@@ -225,14 +228,16 @@ def pieces(
     even: bool,
     transfer_bytes: int,
     collective: bool,
+    named: Named = MappingProxyType({}),
 ) -> list[Piece]:
     """The variables for one variable of a dump in the log, the main one last.
 
     `moved` are the bytes of each of some blocks of consecutive ranks, `ranks` how many are in
     each, `element` the bytes of an element; `even` tells that all ranks of a block moved the same;
-    `transfer_bytes` and `collective` are the stream's, kept where the calls follow from them.
+    `transfer_bytes` and `collective` are the stream's, kept where the calls follow from them;
+    `named` are the sizes of the calls of all its files.
     """
-    kinds = _kinds(tally, ranks, moved)
+    kinds = _kinds(tally, ranks, moved, named)
     if not kinds:
         return [
             Piece(
@@ -249,10 +254,15 @@ def pieces(
         lent = (main.calls == 0) & (kind.calls > 0)
         main.calls[lent] += 1
         kind.calls[lent] -= 1
+    known = main.size > 1 and main.size == round(main.size)  # its calls are all of one size
+    gap = float(moved.sum()) - main.bytes - sum(kind.bytes for kind in kinds)
+    if known and kinds and abs(gap) < main.size:  # less than a call: others are of other sizes
+        other = max(kinds, key=lambda kind: kind.bytes)
+        size = other.size + gap / max(1, int(other.calls.sum()))
+        other.size = size if size >= 1 else other.size
     kept = np.minimum(moved, main.calls)  # a main call moves at least a byte
     left = moved - kept
     made = []
-    known = main.size > 1 and main.size == round(main.size)  # its calls are all of one size
     spare = MAX_PIECES - 1 - len(kinds)
     for kind in kinds:
         own = element if kind.size >= element else 1
@@ -346,10 +356,13 @@ class _Calls:
         return float(self.calls.sum()) * self.size
 
 
-def _kinds(tally: Tally, ranks: Whole, moved: Whole) -> list[_Calls]:
+def _kinds(tally: Tally, ranks: Whole, moved: Whole, named: Named) -> list[_Calls]:
     """At most so many kinds of calls, from the smallest to the largest."""
     kinds = [
-        (key, tally.kinds[key]) for key in sorted(tally.kinds) if tally.kinds[key].calls.any()
+        (key, part)
+        for key in sorted(tally.kinds)
+        for part in _of_sizes(tally.kinds[key], *named.get(key[1], (0, {})))
+        if part.calls.any()
     ]
     alone = [(False, kind) for (collective, _), kind in kinds if not collective]
     there, together = int(ranks[moved > 0].sum()), list[Kind]()
@@ -377,6 +390,38 @@ def _kinds(tally: Tally, ranks: Whole, moved: Whole) -> list[_Calls]:
     return [
         _Calls(collective=c, calls=_over(kind.calls, moved), size=kind.size) for c, kind in found
     ]
+
+
+def told(named: Named, tallies: Iterable[Tally]) -> Named:
+    """The bins of which all tallies have as many calls of each size."""
+    kinds = [(key[1], kind) for tally in tallies for key, kind in tally.kinds.items()]
+    some = {bin_ for bin_, kind in kinds if kind.calls.any()}
+    mixed = {
+        bin_
+        for bin_, kind in kinds
+        if bin_ in named and kind.calls.any() and len([*_of_sizes(kind, *named[bin_])]) == 1
+    }
+    return {bin_: sizes for bin_, sizes in named.items() if bin_ in some - mixed}
+
+
+def _of_sizes(kind: Kind, count: int, sizes: Mapping[int, int]) -> Iterator[Kind]:
+    """The calls of a bin by size, from the smallest, if each file and dump has as many of `count`
+    of each as the others, and what is left adds up; else together."""
+    made, left = list[Kind](), Kind(calls=kind.calls, bytes=kind.bytes)
+    for size, number in sorted(sizes.items()):
+        calls, odd = np.divmod(kind.calls * number, count)
+        made.append(Kind(calls=calls, bytes=calls * float(size), exact=size))
+        left = Kind(calls=left.calls - calls, bytes=left.bytes - made[-1].bytes)
+        if odd.any():
+            break
+    else:
+        many, bin_ = int(left.calls.sum()), bin_of(int(kind.size)) if kind.calls.any() else 0
+        close = _LOW[bin_] * many <= left.bytes.sum() <= _HIGH[bin_] * many
+        if made and (close if many else abs(left.bytes.sum()) <= CLOSE * kind.bytes.sum()):
+            yield from made
+            yield left
+            return
+    yield kind
 
 
 def _of_all(kind: Kind, ranks: Whole, moved: Whole, there: int) -> bool:
