@@ -470,7 +470,7 @@ def test_a_reader_is_one_file(tmp_path: Path) -> None:
             ("e.data",),
             "e.data: it starts with b'\\xff\\xfe\\x00', expected a plain text (.plain) "
             "or a toy (.toy) or an ADIOS descriptor (.xml) or a Darshan log (.darshan) "
-            "or a trace of strace (.strace)",
+            "or a trace of Recorder (.mt) or a trace of strace (.strace)",
         ),
         (("f.toy",), "f.toy: not a toy: no text at byte 7 (invalid start byte)"),
         (("f.toy", "-o", "out.json"), "f.toy: not a toy: no text at byte 7 (invalid start byte)"),

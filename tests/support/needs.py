@@ -34,6 +34,7 @@ MORE = {
     "OpenSSH": "command -v ssh-keygen",
     "Prometheus": "command -v prometheus || apt-cache show prometheus",
     "PyPI": f'python3 -c "{PYPI}"',
+    "Recorder": 'test -r "${RECORDER_RUNTIME-}"',
     "Spack": "command -v spack",
     "a folder of Darshan logs": 'test -d "${UNDERSTUDY_DARSHAN_LOGS-}"',
     "another user than root": 'test "$(id -u)" != 0',

@@ -113,9 +113,10 @@ def command(
     force: bool,
     **options: Any,
 ) -> None:
-    """Describe the I/O in TRACE as a workload. TRACE is a Darshan log, or an ADIOS descriptor
-    (adios-config XML) with a parameter file in the same directory. Several Darshan logs of one
-    job, or a directory with them, are joined into one workload.
+    """Describe the I/O in TRACE as a workload. TRACE is a Darshan log, a trace of strace (see
+    understudy record), a directory of Recorder, or an ADIOS descriptor (adios-config XML) with a
+    parameter file in the same directory. Several Darshan logs of one job, or a directory with
+    them, are joined into one workload.
 
     \b
     Example: understudy describe app.darshan -o app.json
@@ -252,7 +253,9 @@ def _chosen(traces: Sequence[Path], job: int | None) -> tuple[ModuleType, tuple[
     found: list[Path] = []
     lost: list[str] = []
     for trace in traces:
-        if trace.is_dir():
+        if trace.is_dir() and (index := readers.trace_in(trace)) is not None:
+            found.append(index)
+        elif trace.is_dir():
             below = logs_below(trace)
             found += below.logs
             lost += below.left_out

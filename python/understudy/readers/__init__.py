@@ -1,7 +1,8 @@
 """Readers: one file per trace format, with `read(path, …) -> Workload`; see CONTRIBUTING.md.
 
 A reader defines `SUFFIXES` of its files and `KIND`, what such a file is ("a Darshan log"). It may
-define `STARTS`, beginnings of files of other suffixes; `OPTIONS` of the command line, each an
+define `STARTS`, beginnings of files of other suffixes; `INDEX`, the name of a file by which a
+directory is one trace; `OPTIONS` of the command line, each an
 argument of `read`; and the hooks `private_words`, `of_job` and `closing`.
 """
 
@@ -30,9 +31,28 @@ def _imported(name: str) -> ModuleType:
         return importlib.import_module(f"{__name__}.{name}")
 
 
+def trace_in(folder: Path) -> Path | None:
+    """The file that stands for all of a directory, the `INDEX` of a reader: in it, or up to two
+    directories below. None where there is none; an UnderstudyError where there are several."""
+    names: Iterator[str] = (m.INDEX for m in modules() if hasattr(m, "INDEX"))
+    for name in names:
+        found = [folder / name] if (folder / name).is_file() else []
+        found += () if found else (*folder.glob(f"*/{name}"), *folder.glob(f"*/*/{name}"))
+        if len(found) > 1:
+            raise UnderstudyError(
+                f"{folder}: {len(found)} traces, such as {min(found).parent}; choose one"
+            )
+        if found:
+            return found[0]
+    return None
+
+
 def reader_of(trace: Path) -> ModuleType:
-    """The reader with the suffix of a file, else the one with its beginning."""
+    """The reader with the suffix of a file, else the one with its beginning; of a directory, that
+    of the file which stands for it."""
     known = modules()
+    if trace.is_dir():
+        trace = trace_in(trace) or trace
     for module in known:
         if trace.suffix in module.SUFFIXES:
             return module

@@ -8,12 +8,12 @@ import click
 from understudy.contracts.workload import Workload
 from understudy.errors import UnderstudyError
 from understudy.semantics import rules
-from understudy.semantics.program import calls_of_system
 from understudy.semantics.types import identifier
 from understudy.tracing.lines import parse
 from understudy.tracing.processes import Processes
-from understudy.tracing.program import workload_of
-from understudy.units import size
+from understudy.tracing.program import Tracer, closing, workload_of
+
+__all__ = ["closing"]  # a hook
 
 KIND = "a trace of strace"
 SUFFIXES = (".strace",)
@@ -22,11 +22,12 @@ OPTIONS = (
         "--below",
         multiple=True,
         metavar="DIRECTORY",
-        help="strace: take the files below this directory; may be given several times.  "
-        "[default: the directory in which the program was started]",
+        help="strace, Recorder: take the files below this directory; may be given several times.  "
+        "[default: the directory in which the program was started; of Recorder, all but those of "
+        "the system]",
     ),
 )
-SHOWN = 3  # of what is elsewhere
+STRACE = Tracer(name="strace", call_s=20e-6)  # as measured: docs/how-to/record-a-program.md
 
 
 def read(
@@ -50,7 +51,7 @@ def read(
             f"{path}: no calls of the system; expected the output of strace -f -ttt -T -y"
         )
     named = name or (path.stem if keep_names else "traced")
-    made = workload_of(identifier(named), traced, "", tuple(_notes(traced)), str(path))
+    made = workload_of(identifier(named), traced, STRACE, str(path))
     rules.check(made, str(path))
     return made
 
@@ -62,27 +63,3 @@ def _ticked(lines: Iterator[str], tick: Callable[[float], None], total: int) -> 
         if k % 10_000 == 0:
             tick(done / total)
         yield line
-
-
-def _notes(traced: Processes) -> Iterator[str]:
-    for what, count in traced.left_out.most_common():
-        how = "Played" if " as " in what else "Not played"
-        yield f"{how}: {what} ({count:,} times)."
-    if traced.elsewhere:
-        read_bytes = sum(traced.elsewhere.values())
-        yield (
-            f"Not played: calls on {len(traced.elsewhere):,} files of other directories "
-            f"({size(read_bytes)} read); --below DIRECTORY takes those."
-        )
-
-
-def closing(workload: Workload) -> str:
-    """What the replica makes, and what it leaves out."""
-    (stream,) = workload.streams
-    lists = list(calls_of_system(stream))
-    count = sum(n * calls.count for calls, n in lists)
-    files = stream.tree.files if stream.tree else 0
-    ranks = f"{workload.ranks} rank{'s' * (workload.ranks != 1)}"
-    names = f"{files:,} name{'s' * (files != 1)}"
-    kept = f"The replica makes {count:,} calls of {ranks} on {names}, each as it was made."
-    return " ".join((kept, *workload.source.notes))

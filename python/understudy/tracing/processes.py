@@ -67,6 +67,20 @@ class Processes:
             except (IndexError, ValueError):
                 self.left_out["lines that are damaged"] += 1
 
+    def opened(self, pid: int, fd: int) -> Opened | None:
+        """The open file of a descriptor of a process; None where it does not count."""
+        process = self._processes.get(pid)
+        one = process.table.get(fd) if process is not None else None
+        return one.opened if one is not None else None
+
+    def there(self, name: str) -> bool | None:
+        """Whether a path is that of a file, after the calls so far; None: no call says so."""
+        path = self.paths.get(name)
+        if path is None:
+            return None
+        gone = path.made or (path.before is not None and not path.directory)
+        return True if path.file is not None else False if gone else None
+
     # -- processes --------------------------------------------------------------------------------
 
     def _begin(self, line: Line) -> None:

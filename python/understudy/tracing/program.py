@@ -1,27 +1,45 @@
 """A workload of a trace: what each rank calls, in steps that keep the order between ranks."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import Any
 
 from understudy.errors import UnderstudyError
-from understudy.semantics.program import CALLERS, Body, Calls, Compute, FileSet, Step, Stream
+from understudy.semantics.program import (
+    CALLERS,
+    Body,
+    Calls,
+    Compute,
+    FileSet,
+    Step,
+    Stream,
+    calls_of_system,
+)
 from understudy.semantics.syscalls import CallList, Entry, Tree
 from understudy.semantics.types import Provenance, Scaling, Source, identifier
 from understudy.semantics.workload import Workload
 from understudy.tracing.files import Made, Path
 from understudy.tracing.folding import Item, fold, item_of, outer, row_of
 from understudy.tracing.processes import Processes
+from understudy.units import size
 
 Row = dict[str, Any]
-CALL_S = 20e-6  # of strace, for each call: shared/design/storage-requests.md
 
 
-def workload_of(
-    name: str, traced: Processes, version: str, notes: Sequence[str], where: str
-) -> Workload:
-    """The workload of the calls of a trace."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tracer:
+    """What has written a trace: its name, its version, what it takes for each call, and what it
+    does not tell."""
+
+    name: str
+    version: str = ""
+    call_s: float = 0
+    notes: tuple[str, ...] = ()
+
+
+def workload_of(name: str, traced: Processes, tracer: Tracer, where: str) -> Workload:
+    """The workload of the calls of a trace, which is read from `where`."""
     made = traced.made  # in the order in which they ended: by then they have had their effect
     if not made:
         raise UnderstudyError(
@@ -40,15 +58,16 @@ def workload_of(
         role="output",
         method="posix",
         set=FileSet(name=identifier(name), owner=CALLERS, groups=len(ranks), tree=tree),
-        steps=tuple(_step(step, start_s, ranks, numbers) for step, start_s in pairs),
+        steps=tuple(_step(step, start_s, ranks, numbers, tracer) for step, start_s in pairs),
     )
-    how = "Calls of the system, as strace saw them."
+    how = f"Calls of the system, as {tracer.name} saw them."
+    notes = (*tracer.notes, *_notes(traced))
     return Workload(
         name=identifier(name),
         description="",
         ranks=len(ranks),
         streams=(stream,),
-        source=Source(format="strace", version=version, reader="strace", notes=tuple(notes)),
+        source=Source(format=tracer.name, version=tracer.version, reader=tracer.name, notes=notes),
         provenance=(
             Provenance(path="/ranks", origin="read", how="Processes with a rank of MPI, or one."),
             Provenance(path="/runtime_s", origin="read", how="From the first call to the last."),
@@ -57,6 +76,29 @@ def workload_of(
         runtime_s=round(max(m.begin_s + m.seconds for m in made) - begin, 6),
         scaling=Scaling(rule="none", from_ranks=len(ranks)),
     )
+
+
+def _notes(traced: Processes) -> Iterator[str]:
+    for what, count in traced.left_out.most_common():
+        how = "Played" if " as " in what else "Not played"
+        yield f"{how}: {what} ({count:,} times)."
+    if traced.elsewhere:
+        read_bytes = sum(traced.elsewhere.values())
+        yield (
+            f"Not played: calls on {len(traced.elsewhere):,} files of other directories "
+            f"({size(read_bytes)} read); --below DIRECTORY takes those."
+        )
+
+
+def closing(workload: Workload) -> str:
+    """What the replica makes, and what it leaves out."""
+    (stream,) = workload.streams
+    count = sum(n * calls.count for calls, n in calls_of_system(stream))
+    files = stream.tree.files if stream.tree else 0
+    ranks = f"{workload.ranks} rank{'s' * (workload.ranks != 1)}"
+    names = f"{files:,} name{'s' * (files != 1)}"
+    kept = f"The replica makes {count:,} calls of {ranks} on {names}, each as it was made."
+    return " ".join((kept, *workload.source.notes))
 
 
 # -- names ---------------------------------------------------------------------------------------
@@ -149,12 +191,13 @@ def _step(
     start_s: float,
     ranks: dict[int, int],
     numbers: dict[str, int],
+    tracer: Tracer,
 ) -> Step:
     lists: dict[int, list[Item]] = {}
     for call in step:
         lists.setdefault(ranks[call.rank], []).append(item_of(_named(call, numbers)))
     folded = {rank: fold(items) for rank, items in sorted(lists.items())}
-    thinking_s = _thinking(step)
+    thinking_s = _thinking(step, tracer.call_s)
     computes: Body = (Compute(thinking_s),) if thinking_s else ()
     made = CallList([row for rows in _joined(folded) for row in rows])
     return Step(time_s=round(start_s, 6), body=(*computes, Calls(made)))
@@ -169,13 +212,13 @@ def _named(call: Made, numbers: dict[str, int]) -> Row:
     return row
 
 
-def _thinking(step: Sequence[Made]) -> float:
-    """Seconds between the calls of a rank, on average, without what strace takes for each."""
+def _thinking(step: Sequence[Made], call_s: float) -> float:
+    """Seconds between the calls of a rank, on average, without what the tracer takes for each."""
     spent: dict[int, float] = {}
     first: dict[int, float] = {}
     last: dict[int, float] = {}
     for call in step:
-        spent[call.rank] = spent.get(call.rank, 0) + call.seconds + CALL_S
+        spent[call.rank] = spent.get(call.rank, 0) + call.seconds + call_s
         first.setdefault(call.rank, call.begin_s)
         last[call.rank] = call.begin_s + call.seconds
     idle = [max(0.0, last[r] - first[r] - spent[r]) for r in first]
