@@ -27,7 +27,7 @@ from understudy.contracts.workload import load
 from understudy.judge.transfer import as_many
 from understudy.paths import ROOT
 from understudy.readers import strace
-from understudy.tracing.recorder import record
+from understudy.tracing.recorder import STRACE, chosen, record
 
 Row = dict[str, Any]
 KINDS = ("open", "create", "stat", "remove", "read", "write", "flush")
@@ -121,7 +121,8 @@ def traced(name: str, folder: Path) -> Path:
     here = Path.cwd()
     os.chdir(work)
     try:
-        record(["bash", "-c", f'. "{ROOT}/setup-env.sh" 2>/dev/null; {program}'], trace)
+        command = ["bash", "-c", f'. "{ROOT}/setup-env.sh" 2>/dev/null; {program}']
+        record(command, trace, chosen(STRACE))
     finally:
         os.chdir(here)
     made = folder / f"{name}.json"

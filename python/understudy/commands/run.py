@@ -116,10 +116,11 @@ def command(
     made = []  # before anything is written, since a trace may be refused
     most = _most_bytes(variables, mode)
     program = click.get_current_context().meta.get(PROGRAM)
-    if program is not None:
-        traces = (*traces, _recorded(program, out))
+    recorded: tuple[Path, ...] = () if program is None else _recorded(program, out)
+    traces = (*traces, *recorded[:1])
     for name, trace in _named(traces, names) if traces else samples.traces(out / "downloads"):
-        described = _described(trace, name, partial)
+        others = recorded[1:] if trace in recorded else ()
+        described = _described(trace, name, partial, others)
         _say(f"described {trace.name} as {described.name}: {len(described.streams)} streams")
         made.append(_fitted(described, ranks, most))
     folder = Path(tempfile.mkdtemp(prefix=time.strftime("run-%Y%m%dT%H%M%S-"), dir=out))
@@ -139,30 +140,38 @@ def command(
     _summary(status, session, page if shown else None)
 
 
-def _recorded(program: tuple[str, ...], out: Path) -> Path:
-    """The trace of a command, which must succeed."""
-    from understudy.tracing.recorder import record
+def _recorded(program: tuple[str, ...], out: Path) -> tuple[Path, ...]:
+    """The trace of a command, which must succeed; of Darshan, a log of each process."""
+    from understudy.tracing import recorder
 
     if not program:
         raise UnderstudyError("run: expected a command behind --")
+    tool = recorder.chosen()
+    if tool.why:
+        _say(f"{tool.why}; Darshan records")
     folder = Path(tempfile.mkdtemp(prefix=time.strftime("trace-%Y%m%dT%H%M%S-"), dir=out))
     # Behind a launcher of MPI, the program that it starts.
     found = (word for word in program[1:] if Path(word).is_file() and os.access(word, os.X_OK))
     named = next(found, program[0])
-    trace = folder / f"{identifier(Path(named).stem)}.strace"
-    status = record(program, trace)
+    status, written = recorder.record(
+        program, folder / f"{identifier(Path(named).stem)}.{tool.name}", tool
+    )
     if status != 0:
         how = f"was killed by signal {-status}" if status < 0 else f"ended with status {status}"
         raise UnderstudyError(
-            f"{program[0]} {how}; nothing is played. Its calls are in {trace}: "
-            f"understudy run {trace}"
+            f"{program[0]} {how}; nothing is played. Its calls are in {written[0]}: "
+            f"understudy run {written[0]}"
         )
-    return trace
+    if len(written) > 1:
+        _say(f"{len(written)} processes have logs of their own, which are joined: {folder}")
+    return tuple(written)
 
 
-def _described(trace: Path, name: str, partial: bool) -> Workload:
+def _described(trace: Path, name: str, partial: bool, others: tuple[Path, ...] = ()) -> Workload:
     reader = readers.reader_of(trace)
-    options = {"partial": True} if partial and readers.takes(reader, "partial") else {}
+    options: dict[str, Any] = {"others": others} if others else {}
+    if partial and readers.takes(reader, "partial"):
+        options["partial"] = True
     made: Workload = readers.asked(reader, "read", trace, trace, name=name, **options)
     if hasattr(reader, "closing"):
         _say(reader.closing(made))

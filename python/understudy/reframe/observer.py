@@ -4,44 +4,18 @@ It is preloaded into the player alone, not into the launcher. LD_BIND_NOW is tak
 runtime with the HDF5 module then ends every program that does not link HDF5.
 """
 
-import os
-import shutil
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from understudy.errors import UnderstudyError
+from understudy.tracing.darshan import LOG_HINTS, ONE_COPY, VARIABLE, preloaded, runtime
 
-VARIABLE = "DARSHAN_RUNTIME"
+__all__ = ["ONE_COPY", "VARIABLE", "preloaded", "runtime"]
+
 LOG = "replica.darshan"
 SETTINGS = "darshan.conf"
 RECORDS = 20_000  # most files per rank and module
 LOGS = "logs"  # the directory of those of processes without MPI
-# Open MPI 4 says that it could not read Darshan's buffers in one copy, then takes two.
-ONE_COPY = "OMPI_MCA_btl_vader_single_copy_mechanism=none"
-
-
-def runtime() -> str:
-    """The prefix of Darshan's runtime: DARSHAN_RUNTIME, else where darshan-config is.
-
-    Raises UnderstudyError with the reason where there is none.
-    """
-    given = os.environ.get(VARIABLE)
-    if given:
-        return given
-    program = shutil.which("darshan-config")
-    if program is None:
-        raise UnderstudyError(
-            f"there is no Darshan runtime: {VARIABLE} is not set, darshan-config is not on PATH"
-        )
-    return str(Path(program).resolve().parent.parent)
-
-
-def preloaded(prefix: str) -> Path:
-    """The runtime's library; an UnderstudyError where it is not there."""
-    path = Path(prefix) / "lib" / "libdarshan.so"
-    if not path.is_file():
-        raise UnderstudyError(f"{VARIABLE}={prefix}: there is no lib/libdarshan.so in it")
-    return path
 
 
 def expect_seen(library: Path, methods: Collection[str]) -> None:
@@ -79,9 +53,7 @@ def prefix_of(prefix: str, folder: str = "$PWD", log: str = LOG) -> Iterator[str
     yield f'LD_PRELOAD="{prefix}/lib/libdarshan.so"'
     yield f'DARSHAN_CONFIG_PATH="{folder}/{SETTINGS}"'
     yield f'DARSHAN_LOGFILE="{folder}/{log}"'
-    # Several aggregators of Open MPI 5.0.5 and older damage each other's parts of the log (Darshan
-    # 3.5 asks for one by itself).
-    yield "DARSHAN_LOGHINTS=cb_nodes=1"
+    yield f"DARSHAN_LOGHINTS={LOG_HINTS}"
     yield ONE_COPY
 
 

@@ -1,4 +1,4 @@
-"""Runs a program under strace, and keeps what its calls say, but no contents."""
+"""Runs a program under strace, and keeps what its calls say, but no contents; or under Darshan."""
 
 import os
 import re
@@ -6,11 +6,14 @@ import shutil
 import signal
 import subprocess
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
-from understudy.errors import UnderstudyError
+from understudy.errors import UnderstudyError, one_line
+from understudy.files import expect_new, new_file, write_bytes
+from understudy.tracing import darshan
 from understudy.tracing.vocabulary import RANKS
 
 CALLS = "trace=%file,%desc,%process"
@@ -32,39 +35,87 @@ _NAMES = re.compile(
     r"chmod|fchmodat|l?chown|fchownat|utimensat|mknod(?:at)?"
 )
 _FIRST = re.compile(r"l?(?:set|remove)xattr")
+STRACE, DARSHAN = "strace", "darshan"
 OTHERS = (
-    "where programs cannot be traced, describe a log of Darshan, or run strace elsewhere: "
+    "install strace (apt install strace), set DARSHAN_RUNTIME to the prefix of Darshan's runtime, "
+    "or describe a trace that was made elsewhere: a log of Darshan, a directory of Recorder, or "
     "strace -f -ttt -T -y -o app.strace COMMAND"
 )
 
 
-def record(command: Sequence[str], output: Path) -> int:
-    """The exit status of the command, traced into the file. An `UnderstudyError` where there is
-    no strace, it may not trace, or the command cannot be started."""
-    strace = shutil.which("strace")
-    if strace is None:
-        raise UnderstudyError(f"record: strace is not installed (apt install strace); {OTHERS}")
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """What records: strace or Darshan, its program or prefix, and why it is not the other."""
+
+    name: str
+    path: str
+    why: str = ""
+
+
+def chosen(name: str | None = None) -> Tool:
+    """The tool of this name, else strace where it may trace, else Darshan. An `UnderstudyError`
+    with what was tried where none can record."""
+    failed: list[str] = []
+    for tool, find in ((STRACE, _strace), (DARSHAN, _darshan)):
+        if name in (None, tool):
+            try:
+                return Tool(tool, find(), "; ".join(failed))
+            except UnderstudyError as error:
+                failed.append(str(error))
+    raise UnderstudyError(f"record: {'; '.join(failed)}; {OTHERS}")
+
+
+def _strace() -> str:
+    """The program, which may trace another one."""
+    program = shutil.which("strace")
+    if program is None:
+        raise UnderstudyError("strace is not installed")
+    tried = subprocess.run(
+        [program, "-o", os.devnull, "true"], capture_output=True, text=True, errors="replace"
+    )
+    if tried.returncode != 0:
+        said = next(iter(tried.stderr.splitlines()), f"it ended with status {tried.returncode}")
+        raise UnderstudyError(f"strace may not trace here: {one_line(said)}")
+    return program
+
+
+def _darshan() -> str:
+    prefix = darshan.runtime()
+    darshan.preloaded(prefix)
+    return prefix
+
+
+def record(
+    command: Sequence[str], output: Path, tool: Tool, force: bool = False
+) -> tuple[int, list[Path]]:
+    """The exit status of the command, and what was written: `output`, or several logs of Darshan
+    beside it. An `UnderstudyError` where the command cannot be started or nothing was recorded, or
+    where files are there already, without `force`."""
     if shutil.which(command[0]) is None:
         why = "cannot be executed" if Path(command[0]).exists() else "no such program"
         raise UnderstudyError(f"record: {command[0]}: {why}")
     with tempfile.TemporaryDirectory(prefix="understudy-") as folder:
+        if tool.name == DARSHAN:
+            status, logs = darshan.recorded(command, tool.path, Path(folder) / "logs", _run)
+            outputs = [output]
+            if len(logs) > 1:
+                outputs = [output.with_stem(f"{output.stem}-{k}") for k in range(1, len(logs) + 1)]
+            for path in outputs:
+                expect_new(path, force)
+            for log, path in zip(logs, outputs, strict=True):
+                write_bytes(path, log.read_bytes())
+            return status, outputs
         raw = Path(folder) / "raw"
-        status = _traced([strace, *_OPTIONS, "-o", str(raw), "--", *command])
+        status = _run([tool.path, *_OPTIONS, "-o", str(raw), "--", *command])
         if not raw.exists() or raw.stat().st_size == 0:
             raise UnderstudyError(f"record: strace has traced nothing; {OTHERS}")
-        part = output.with_name(f".{output.name}.part")
-        try:
-            with (
-                raw.open(encoding="utf-8", errors="surrogateescape") as lines,
-                part.open("x", encoding="utf-8", errors="surrogateescape") as kept,
-            ):
-                kept.writelines(without_contents(lines))
-            part.replace(output)
-        except OSError as error:
-            with suppress(OSError):
-                part.unlink(missing_ok=True)
-            raise UnderstudyError(f"{output}: cannot be written: {error.strerror}") from None
-    return status
+        with (
+            raw.open(encoding="utf-8", errors="surrogateescape") as lines,
+            new_file(output) as temporary,
+            temporary.open("w", encoding="utf-8", errors="surrogateescape") as kept,
+        ):
+            kept.writelines(without_contents(lines))
+    return status, [output]
 
 
 _OPTIONS = (
@@ -73,15 +124,18 @@ _OPTIONS = (
 )
 
 
-def _traced(command: Sequence[str]) -> int:
-    """Runs it. Signals of a terminal are for the program; others are passed on to it."""
+def _run(command: Sequence[str], environment: Mapping[str, str] | None = None) -> int:
+    """Runs it: strace, or the program itself in an environment. Signals of a terminal are for the
+    program; others are passed on to it."""
     asked = (signal.SIGTERM, signal.SIGHUP)
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, *asked)}
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    process = subprocess.Popen(command, preexec_fn=_restore)
+    process = subprocess.Popen(command, env=environment, preexec_fn=_restore)
 
     def pass_on(number: int, _: object) -> None:
-        children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text()
+        children = str(process.pid)
+        if environment is None:
+            children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text()
         for child in children.split():
             with suppress(ProcessLookupError):
                 os.kill(int(child), number)

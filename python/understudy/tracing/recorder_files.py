@@ -23,6 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from understudy.errors import UnderstudyError, one_line
+from understudy.files import read_bytes
 
 Grammar = dict[int, list[tuple[int, int]]]  # symbols of a rule: a call, or below 0 a rule; times
 INDEX = "recorder.mt"
@@ -200,11 +201,11 @@ def _at_rank(text: str, rank: int) -> str:
 
 def _bytes(path: Path) -> bytes:
     try:
-        if not path.is_file():
-            raise UnderstudyError(f"{path}: not a file; expected it in a trace of Recorder")
-        return path.read_bytes()
+        return read_bytes(path)
     except OSError as error:
-        raise UnderstudyError(f"{path}: cannot be read: {error.strerror}") from None
+        raise UnderstudyError(
+            f"{path}: cannot be read: {error.strerror}; expected it in a trace of Recorder"
+        ) from None
 
 
 def _text(data: bytes) -> str:
