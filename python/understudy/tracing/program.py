@@ -97,7 +97,7 @@ def closing(workload: Workload) -> str:
     files = stream.tree.files if stream.tree else 0
     ranks = f"{workload.ranks} rank{'s' * (workload.ranks != 1)}"
     names = f"{files:,} name{'s' * (files != 1)}"
-    kept = f"The replica makes {count:,} calls of {ranks} on {names}, each as it was made."
+    kept = f"The replica makes {count:,} calls of {ranks} on {names}, in their order."
     return " ".join((kept, *workload.source.notes))
 
 

@@ -34,6 +34,7 @@ NAMES = (
     *("mkdir", "rmdir", "unlink", "remove", "rename", "link", "access", "stat", "lstat"),
     *("__xstat", "__lxstat", "truncate", "chmod", "chown", "lchown"),
 )
+_SYSTEM = tuple(f"{root}/" for root in SYSTEM)
 _AT = {"fread": 3, "fwrite": 3, "__fxstat": 1, "__xstat": 1, "__lxstat": 1}  # the name's argument
 
 
@@ -62,7 +63,7 @@ def _names(name: str, arguments: tuple[str, ...]) -> list[str]:
 
 
 def _of_system(name: str) -> bool:
-    return any(name == above or name.startswith(f"{above}/") for above in SYSTEM)
+    return f"{name}/".startswith(_SYSTEM)
 
 
 def lines(trace: Trace, traced: Processes) -> Iterator[Line]:
