@@ -578,6 +578,46 @@ def scalable() -> Workload:
 
 
 @pytest.mark.parametrize("original", ["described", "log"])
+def of_two_logs(original: Run, replica: Run, folder: Path) -> dict[str, Measure]:
+    """What is compared of two logs, by quantity."""
+    seen = []
+    for name, run_ in (("a", original), ("b", replica)):
+        seen.append(observe(run_.log(folder / f"{name}.darshan")))
+    return {m.quantity: m for layer in compare(*seen).layers for m in layer.measures}
+
+
+def test_who_reads_whose_file_is_compared(tmp_path: Path) -> None:
+    """Each rank reads its own file, or that of the next one: all else is equal."""
+    runs = []
+    for apart in (0, 1):
+        run_ = Run(nprocs=4)
+        for rank in range(4):
+            run_.write(f"/s/a.{rank}", 1 << 20, 1.0, rank=rank, calls=4)
+            whose = f"/s/a.{(rank + apart) % 4}"
+            run_.read(whose, 1 << 20, 5.0, rank=rank, calls=4, MAX_BYTE_READ=(1 << 20) - 1)
+        runs.append(run_)
+    found = of_two_logs(runs[1], runs[0], tmp_path)["bytes read of other ranks' files"]
+    assert (found.original, found.replica, found.error) == ("4,194,304", "0", -1.0)
+    assert "bytes read of other ranks' files" not in of_two_logs(runs[0], runs[0], tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("size", "other", "error"),
+    [(8192, 8146, 1.0), (8192, 8192, 0.0), (100, 2000, 0.0), (8146, 8150, 0.0), (8146, 9000, 1.0)],
+)
+def test_sizes_are_compared_as_the_storage_is_asked(
+    size: int, other: int, error: float, tmp_path: Path
+) -> None:
+    runs = []
+    for each in (size, other):
+        run_ = Run(nprocs=1)
+        named = {"ACCESS1_ACCESS": each, "ACCESS1_COUNT": 64}
+        run_.write("/s/a", 64 * each, 1.0, rank=0, calls=64, **named)
+        runs.append(run_)
+    found = of_two_logs(*runs, tmp_path)["exact sizes"]
+    assert found.error == error and found.original == f"64 x {size:,} B"
+
+
 @pytest.mark.parametrize(
     ("rule", "factor"),
     [

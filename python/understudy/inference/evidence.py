@@ -165,7 +165,7 @@ class Records:
                 for k, number in enumerate(system_calls(block, verb, self._ranks)):
                     self._add(sums.counters, 2 * n + k - 6, template, number)
         elif module != "H5F":
-            _add_sizes(sums.sizes, block, prefix, template)
+            add_sizes(sums.sizes, block, prefix, template)
 
     def complete(self, lost: Rows) -> None:
         """Add datasets of ranks whose records are missing (`understudy.inference.table.DATASET`),
@@ -316,8 +316,8 @@ def _largest(reached: Any) -> Any:
     return reached[last]
 
 
-def _add_sizes(sizes: Counter[tuple[int, int]], block: Any, prefix: str, template: Whole) -> None:
-    """The commonest sizes of calls, if these are not too many."""
+def add_sizes(sizes: Counter[tuple[int, int]], block: Any, prefix: str, template: Whole) -> None:
+    """The commonest sizes of calls by template and size, if these are not too many."""
     for k in range(1, ACCESSES + 1):
         name, counted = f"{prefix}_ACCESS{k}_ACCESS", f"{prefix}_ACCESS{k}_COUNT"
         if name not in block.dtype.names or len(sizes) > MAX_SIZES:

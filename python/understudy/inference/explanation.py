@@ -265,11 +265,11 @@ class _Group:
             return
         counted = self.evidence.sizes.get(module, Counter())
         calls = sum(self._calls(module, w) for w in WAYS[:2])
-        lacking = _lacking(counted, made)
-        many = sum(lacking.values()) > EQUAL * calls
-        if many or sum(n * size for size, n in lacking.items()) > EQUAL * self._bytes(module):
-            size = max(lacking, key=lambda size: (lacking[size] * max(1, size), size))
-            yield Difference(f"calls of {size:,} B", counted[size] - lacking[size], counted[size])
+        left_out = lacking(counted, made)
+        many = sum(left_out.values()) > EQUAL * calls
+        if many or sum(n * size for size, n in left_out.items()) > EQUAL * self._bytes(module):
+            size = max(left_out, key=lambda size: (left_out[size] * max(1, size), size))
+            yield Difference(f"calls of {size:,} B", counted[size] - left_out[size], counted[size])
 
     def _of_turns(self, module: str, way: str) -> Iterator[Difference]:
         """Reads behind writes and writes behind reads of the same files."""
@@ -486,14 +486,14 @@ def _renames(stream: Stream, ranks: int) -> int:
     return found + sum(again)
 
 
-def _lacking(counted: Counter[int], made: Counter[int]) -> Counter[int]:
+def lacking(counted: Counter[int], made: Counter[int]) -> Counter[int]:
     """Calls of counted sizes for which none is made that is as good: the storage is asked for
     pages, so that one within a page is as good as another, one of whole pages is as good as none
     but itself, and others as those that are a little longer or shorter."""
-    lacking, left = counted - made, made - counted
-    _take(lacking, left, [n for n in lacking if n < PAGE], [n for n in left if n < PAGE], None)
-    _take(lacking, left, [n for n in lacking if n % PAGE], [n for n in left if n % PAGE], EQUAL)
-    return +lacking
+    missing, left = counted - made, made - counted
+    _take(missing, left, [n for n in missing if n < PAGE], [n for n in left if n < PAGE], None)
+    _take(missing, left, [n for n in missing if n % PAGE], [n for n in left if n % PAGE], EQUAL)
+    return +missing
 
 
 def _take(

@@ -6,6 +6,7 @@ MPI-IO, MPI-IO above POSIX; no library writes through STDIO, so its records are 
 application's own.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -16,6 +17,7 @@ import numpy.typing as npt
 
 from understudy.darshanlog import Log
 from understudy.inference.calls import counters_of
+from understudy.inference.evidence import add_sizes
 from understudy.inference.filters import without_filtered
 from understudy.inference.names import alike, is_junk
 from understudy.inference.screen import Screen
@@ -32,6 +34,7 @@ from understudy.semantics.syncs import surely_synced, syncs, syncs_of
 Ids = npt.NDArray[np.uint64]
 Mask = npt.NDArray[np.bool_]
 Words = npt.NDArray[np.int64]
+_USER = np.dtype([("file", "u8"), ("rank", "i8"), ("wrote", "?"), ("read", "i8")])
 READ, WRITE = 0, 1
 WORDS = (("READ", "READ"), ("WRITE", "WRITTEN"))
 _ORDER = ("HDF5", "MPI-IO", "POSIX", "STDIO")
@@ -58,6 +61,7 @@ class Totals:
     `flushed_dumps` is what a workload states of flushes: each of these dumps has at least one;
     `played_flushes` are those that the player makes of it.
     `time_s` are the seconds that all ranks spent in it: moving data, and in opens, stats, closes.
+    `sizes` are the calls of the sizes that records name, by (0, size).
     """
 
     bytes: list[int] = field(default_factory=lambda: [0, 0])
@@ -70,6 +74,7 @@ class Totals:
     flushed_dumps: int = 0
     played_flushes: int = 0
     time_s: list[float] = field(default_factory=lambda: [0.0, 0.0])
+    sizes: Counter[tuple[int, int]] = field(default_factory=Counter)
 
 
 @dataclass(slots=True)
@@ -80,6 +85,7 @@ class Interfaces:
     below: dict[tuple[str, str], Totals] = field(default_factory=dict)
     modules: frozenset[str] = frozenset()  # that the log has; empty: it is no log
     stored: int | None = None  # bytes of the files that POSIX wrote: the largest offsets plus one
+    foreign: int | None = None  # bytes that ranks read of files that only others of them wrote
 
 
 # -- of a log -------------------------------------------------------------------------------------
@@ -182,6 +188,8 @@ class Sums:
             totals.calls[way] += _calls(rows, sums, module, verb)
             totals.time_s[0] += _time_s(rows, module, verb)
         totals.time_s[1] += _time_s(block, module, "META")
+        if module != "STDIO":
+            add_sizes(totals.sizes, kept, prefix, np.zeros(len(kept), np.int64))
         if module in _OPENS and totals.opens is not None:
             totals.opens += _opens(block, whole, module)
         if totals.flushes is not None:
@@ -221,9 +229,14 @@ def of_log(
     kept = kept or not_junk(log)
     sums = Sums(log, kept, made)
     ids, ends = [np.zeros(0, np.uint64)], [np.zeros(0, np.int64)]
+    users = _Users()
     for module in ("H5F", *_PREFIX):
         for block in _records(log, module):
             sums.add(module, block)
+            if module in ("POSIX", "STDIO"):
+                mine = kept(block["id"])
+                mine &= ~made(block["id"]) if made is not None else True
+                users.add(module, block[mine])
             if module == "POSIX":
                 wrote = (block["POSIX_BYTES_WRITTEN"] > 0) & kept(block["id"])
                 if made is not None:
@@ -235,7 +248,31 @@ def of_log(
     top = np.zeros(len(files), np.int64)
     np.maximum.at(top, index.ravel(), np.concatenate(ends))
     found.stored = int(top.sum())
+    found.foreign = users.foreign()
     return found
+
+
+class _Users:
+    """Which ranks wrote and read files that each rank has a record of."""
+
+    def __init__(self) -> None:
+        self._rows: list[Any] = [np.zeros(0, _USER)]
+
+    def add(self, module: str, block: Any) -> None:
+        """Add records."""
+        rows = np.zeros(len(block), _USER)
+        rows["file"], rows["rank"] = block["id"], block["rank"]
+        rows["wrote"] = block[f"{module}_BYTES_WRITTEN"] > 0
+        rows["read"] = np.maximum(block[f"{module}_BYTES_READ"], 0)
+        self._rows.append(rows[(rows["rank"] >= 0) & (rows["wrote"] | (rows["read"] > 0))])
+
+    def foreign(self) -> int:
+        """Bytes that ranks read of files that only others wrote."""
+        rows = np.concatenate(self._rows)
+        wrote = np.unique(rows[rows["wrote"]][["file", "rank"]])
+        reads = rows[(rows["read"] > 0) & np.isin(rows["file"], wrote["file"])]
+        own = np.isin(reads[["file", "rank"]], wrote)
+        return int(reads["read"][~own].sum())
 
 
 def _calls(rows: Any, sums: _Columns, module: str, verb: str) -> Calls:

@@ -5,9 +5,11 @@ error of that reader cannot cancel out.
 """
 
 import math
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from understudy.inference.explanation import lacking as lacking_sizes
 from understudy.inference.interfaces import READ, WRITE, Interfaces, Totals
 from understudy.judge.measures import Measure, counted, sizes
 
@@ -57,6 +59,13 @@ def compare_layers(original: Interfaces, replica: Interfaces) -> tuple[Layer, ..
     if original.stored and replica.stored is not None:
         stored = counted("bytes of files", original.stored, replica.stored)
         made.append(Layer(name=f"{STORAGE} files", measures=(stored,), below=True))
+    if original.foreign is not None and replica.foreign is not None:
+        whole = sum(original.own.get(m, Totals()).bytes[READ] for m in (STORAGE, "STDIO"))
+        foreign = counted("bytes read of other ranks' files", original.foreign, replica.foreign)
+        apart = replica.foreign - original.foreign
+        if original.foreign or replica.foreign:
+            foreign = replace(foreign, error=apart / whole if whole else math.inf)
+            made.append(Layer(name="files of ranks", measures=(foreign,)))
     return tuple(layer for layer in made if layer.measures)
 
 
@@ -84,6 +93,8 @@ def _measures(a: Totals, b: Totals, module: str) -> Iterator[Measure]:
             yield counted(verb, a.calls[way].count, b.calls[way].count)
             if a.calls[way].count and b.calls[way].count:
                 yield sizes(a.calls[way], b.calls[way], f"sizes of {verb}")
+    if a.sizes and b.sizes:
+        yield _exact(a, b)
     yield from _operations("opens", a.opens, b.opens, "")
     yield from _flushes(a, b)
     yield from _operations("stats", a.stats, b.stats, _UNSEEN)
@@ -94,6 +105,23 @@ def _measures(a: Totals, b: Totals, module: str) -> Iterator[Measure]:
             yield replace(seeks, error=(b.seeks - a.seeks) / calls if calls else math.inf)
         else:
             yield replace(seeks, error=None, reason=_SEEKS)
+
+
+def _exact(a: Totals, b: Totals) -> Measure:
+    """The share of the calls of named sizes in the original for which the replica has none that is
+    as good to the storage, which is asked for pages."""
+    original, replica = (Counter({n: k for (_, n), k in t.sizes.items()}) for t in (a, b))
+    missed, named = lacking_sizes(original, replica), sum(original.values())
+    most = max(missed or original, key=lambda size: ((missed or original)[size], size))
+    told = Measure(
+        quantity="exact sizes",
+        original=f"{original[most]:,} x {most:,} B",
+        replica=f"{replica[most]:,} x {most:,} B",
+        error=sum(missed.values()) / named,
+    )
+    if sum(replica.values()) < named:  # others may be of these sizes
+        return replace(told, error=None, reason="records name only four sizes of a file")
+    return told
 
 
 def _flushes(a: Totals, b: Totals) -> Iterator[Measure]:
