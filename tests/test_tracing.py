@@ -226,6 +226,16 @@ def test_many_calls_of_two_loops_are_a_few_lines() -> None:
     assert loop["repeat"] == 27_000 and len(loop["do"]) == 2
 
 
+def test_many_calls_in_no_order_take_time_in_proportion_to_them() -> None:
+    rng = Random("no order")
+    rows = [
+        {"call": "read", "of": 0, "bytes": 4096, "at": rng.randrange(1 << 40)}
+        for _ in range(20_000)
+    ]
+    folded = [folded_row(item) for item in fold([item_of(row) for row in rows])]
+    assert list(expanded(folded)) == rows
+
+
 # -- the whole way --------------------------------------------------------------------------------
 
 PROGRAMS = {

@@ -2,11 +2,12 @@
 passes, exactly; names and places may grow by the same from pass to pass.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from understudy.semantics.syscalls import LINEAR
 
@@ -61,64 +62,69 @@ def _shown(value: Linear) -> Any:
 
 def fold(items: Sequence[Item]) -> list[Item]:
     """The list with its loops, the shortest first, until there are no more."""
-    found, numbers = list(items), dict[Any, int]()
+    numbers: dict[Any, int] = {}
+    folded = _List(list(items), np.array([_kind(i, numbers) for i in items], np.int64))
     while True:
-        before, length = len(found), 1
-        while length <= min(LONGEST, len(found) // 2):
-            shorter = _folded(found, length, numbers)
-            length = length + 1 if len(shorter) == len(found) else 1
-            found = shorter
-        if len(found) == before:
-            return found
+        before, length = len(folded.items), 1
+        while length <= min(LONGEST, len(folded.items) // 2):
+            shorter = _folded(folded, length, numbers)
+            length = length + 1 if shorter is folded else 1
+            folded = shorter
+        if len(folded.items) == before:
+            return folded.items
 
 
-def _candidates(items: list[Item], length: int, numbers: dict[Any, int]) -> tuple[Any, Any]:
-    """Where as many shapes come again at once, and how many of them do."""
-    shapes = np.array([numbers.setdefault(i.shape, len(numbers)) for i in items])
-    same = shapes[:-length] == shapes[length:]
-    stops = np.flatnonzero(~same)
-    here = np.arange(len(same))
-    reach = np.append(stops, len(same))[np.searchsorted(stops, here)] - here
-    starts = np.flatnonzero(reach >= length)
-    return starts, reach
+@dataclass(frozen=True, slots=True)
+class _List:
+    """Items, and the kind of each (i8 [n]): those of one kind can be passes of a loop."""
+
+    items: list[Item]
+    kinds: npt.NDArray[np.int64]
 
 
-def _folded(items: list[Item], length: int, numbers: dict[Any, int]) -> list[Item]:
-    """Loops whose bodies have so many items."""
-    starts, reach = _candidates(items, length, numbers)
-    made: list[Item] = []
-    k = n = 0
-    while (n := n + int(np.searchsorted(starts[n:], k))) < len(starts):
-        start = int(starts[n])
-        made += items[k:start]
-        passes = _passes(items, start, length, int(reach[start]) // length + 1)
-        if passes > 1:
-            made.append(_loop(items, start, length, passes))
-            k = start + passes * length
-        else:
-            made.append(items[start])
-            k = start + 1
-    return [*made, *items[k:]]
+def _kind(item: Item, numbers: dict[Any, int]) -> int:
+    """A number for the shape and the factors, but one of its own where no loop may be around."""
+    key = (item.shape, tuple(v[1:] for v in item.values))
+    return numbers.setdefault(key if item.depth < DEEPEST else (len(numbers),), len(numbers))
+
+
+def _candidates(kinds: npt.NDArray[np.int64], length: int) -> Iterator[tuple[int, int]]:
+    """Where as many kinds come again at once: the first and the end of those which do."""
+    stops = np.flatnonzero(kinds[:-length] != kinds[length:])
+    edges = np.concatenate([[-1], stops, [len(kinds) - length]])
+    for k in np.flatnonzero(np.diff(edges) > length).tolist():
+        yield int(edges[k]) + 1, int(edges[k + 1])
+
+
+def _folded(known: _List, length: int, numbers: dict[Any, int]) -> _List:
+    """Loops whose bodies have so many items; the same list if there are none."""
+    items: list[Item] = []
+    kinds: list[npt.NDArray[np.int64]] = []
+    end = 0  # of what is in the loops so far
+    for first, last in _candidates(known.kinds, length):
+        start = max(first, end)
+        while last - start >= length:
+            passes = _passes(known.items, start, length, (last - start) // length + 1)
+            loop = _loop(known.items, start, length, passes)
+            items += [*known.items[end:start], loop]
+            kinds += [known.kinds[end:start], np.array([_kind(loop, numbers)])]
+            start = end = start + passes * length
+    if not end:
+        return known
+    return _List([*items, *known.items[end:]], np.concatenate([*kinds, known.kinds[end:]]))
 
 
 def _passes(items: list[Item], k: int, length: int, most: int) -> int:
-    """How often the items from `k` on are repeated with equal steps between names and places."""
-    if max(i.depth for i in items[k : k + length]) >= DEEPEST:
-        return 1
-    first = [v for i in items[k : k + length] for v in i.values]
-    second = [v for i in items[k + length : k + 2 * length] for v in i.values]
-    if any(a[1:] != b[1:] for a, b in zip(first, second, strict=True)):
-        return 1
-    steps = [b[0] - a[0] for a, b in zip(first, second, strict=True)]
+    """How often the items from `k` on, of equal kinds, are repeated with equal steps between names
+    and places: twice at least."""
+    first = [v[0] for i in items[k : k + length] for v in i.values]
+    second = [v[0] for i in items[k + length : k + 2 * length] for v in i.values]
+    steps = [b - a for a, b in zip(first, second, strict=True)]
     passes = 2
     while passes < most:
-        here = [
-            v for i in items[k + passes * length : k + (passes + 1) * length] for v in i.values
-        ]
-        if any(
-            v[0] - a[0] != passes * step or v[1:] != a[1:]
-            for a, v, step in zip(first, here, steps, strict=True)
-        ):
+        start = k + passes * length
+        here = (v[0] for i in items[start : start + length] for v in i.values)
+        if any(v - a != passes * n for a, v, n in zip(first, here, steps, strict=True)):
             break
         passes += 1
     return passes
