@@ -7,9 +7,8 @@ from pathlib import Path
 from understudy.contracts.workload import Workload
 from understudy.readers.strace import OPTIONS
 from understudy.semantics import rules
-from understudy.semantics.types import identifier
 from understudy.tracing.processes import Processes
-from understudy.tracing.program import Tracer, closing, workload_of
+from understudy.tracing.program import closing, of_processes
 from understudy.tracing.recorder_calls import lines, root
 from understudy.tracing.recorder_files import INDEX, Trace
 
@@ -34,11 +33,11 @@ def read(
     """The workload of the trace with this file recorder.mt, or in this directory."""
     trace = Trace(_folder(path))
     traced = Processes(str(Path(p).absolute()) for p in below or (root(trace),))
+    traced.call_s = 0  # as much as it takes for a call, nobody has measured
     traced.follow(lines(trace, traced))
     tick(1.0)
     named = name or (public_name(path) if keep_names else "traced")
-    tracer = Tracer(name="recorder", version=trace.version, notes=(RESULTS,))
-    made = workload_of(identifier(named), traced, tracer, str(path))
+    made = of_processes(named, traced, "recorder", str(path), trace.version, (RESULTS,))
     rules.check(made, str(path))
     return made
 

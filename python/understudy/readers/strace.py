@@ -8,13 +8,11 @@ import click
 from understudy.contracts.workload import Workload
 from understudy.errors import UnderstudyError
 from understudy.semantics import rules
-from understudy.semantics.types import identifier
 from understudy.tracing.lines import parse
 from understudy.tracing.processes import Processes
-from understudy.tracing.program import Tracer, closing, workload_of
+from understudy.tracing.program import closing, of_processes
 
-__all__ = ["closing"]  # a hook
-
+__all__ = ["KIND", "OPTIONS", "SUFFIXES", "closing", "read"]
 KIND = "a trace of strace"
 SUFFIXES = (".strace",)
 OPTIONS = (
@@ -22,12 +20,10 @@ OPTIONS = (
         "--below",
         multiple=True,
         metavar="DIRECTORY",
-        help="strace, Recorder: take the files below this directory; may be given several times.  "
-        "[default: the directory in which the program was started; of Recorder, all but those of "
-        "the system]",
+        help="strace: take the files below this directory; may be given several times.  "
+        "[default: the directory in which the program was started]",
     ),
 )
-STRACE = Tracer(name="strace", call_s=20e-6)  # as measured: docs/how-to/record-a-program.md
 
 
 def read(
@@ -51,7 +47,7 @@ def read(
             f"{path}: no calls of the system; expected the output of strace -f -ttt -T -y"
         )
     named = name or (path.stem if keep_names else "traced")
-    made = workload_of(identifier(named), traced, STRACE, str(path))
+    made = of_processes(named, traced, "strace", str(path))
     rules.check(made, str(path))
     return made
 

@@ -5,9 +5,11 @@ a process inherits are copies (dup), and what is open when it ends is closed, as
 One file because every call looks at the same names and handles, and changes them.
 """
 
+import math
 import posixpath
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from functools import cached_property
 from typing import Any
 
 from understudy.tracing.files import Descriptor, File, Made, Opened, Path, Process
@@ -33,6 +35,9 @@ class Processes:
     """All processes of a trace, one call after the other. `roots`: directories whose files count;
     none: that in which the program was started."""
 
+    call_s: float = 20e-6  # that strace takes: shared/design/storage-requests.md
+    pause_s = math.inf  # steps begin where ranks need each other alone
+
     def __init__(self, roots: Iterable[str] = ()) -> None:
         self.roots = tuple(roots)
         self.paths: dict[str, Path] = {}
@@ -46,6 +51,22 @@ class Processes:
         self._processes: dict[int, Process] = {}
         self._free: dict[int, list[int]] = {}  # handles of a rank
         self._used: Counter[int] = Counter()
+
+    @cached_property
+    def ranks(self) -> dict[int, int]:
+        """The number in the workload of each rank that made calls on the files; to be asked, as
+        the times, behind all calls."""
+        return {rank: k for k, rank in enumerate(sorted({m.rank for m in self.made}))}
+
+    @cached_property
+    def begin_s(self) -> float:
+        """The begin of the first call on the files."""
+        return min(m.begin_s for m in self.made)
+
+    @cached_property
+    def end_s(self) -> float:
+        """The end of the last one."""
+        return max(m.begin_s + m.seconds for m in self.made)
 
     def follow(self, lines: Iterable[Line]) -> None:
         """Take the calls of a trace."""

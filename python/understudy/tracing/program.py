@@ -1,9 +1,10 @@
 """A workload of a trace: what each rank calls, in steps that keep the order between ranks."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from itertools import accumulate
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import chain, groupby
+from operator import itemgetter
+from typing import Any, Protocol
 
 from understudy.errors import UnderstudyError
 from understudy.semantics.program import (
@@ -19,99 +20,157 @@ from understudy.semantics.program import (
 from understudy.semantics.syscalls import CallList, Entry, Tree
 from understudy.semantics.types import Provenance, Scaling, Source, identifier
 from understudy.semantics.workload import Workload
-from understudy.tracing.files import Made, Path
+from understudy.tracing.files import File, Made, Path
 from understudy.tracing.folding import Item, fold, item_of, outer, row_of
 from understudy.tracing.processes import Processes
 from understudy.units import size
 
 Row = dict[str, Any]
+AT_ONCE = 1 << 16  # calls of a rank that are held before loops are found in them
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tracer:
-    """What has written a trace: its name, its version, what it takes for each call, and what it
-    does not tell."""
+class Trace(Protocol):
+    """The calls of a program, and the names and files that they are on."""
 
-    name: str
-    version: str = ""
-    call_s: float = 0
-    notes: tuple[str, ...] = ()
+    @property
+    def made(self) -> Iterable[Made]:
+        """The calls, in the order in which they ended: by then they have had their effect. There
+        is one at least; read several times."""
+
+    @property
+    def paths(self) -> dict[str, Path]:
+        """All names, those of directories included."""
+
+    @property
+    def files(self) -> Sequence[File]:
+        """All files that had a name."""
+
+    @property
+    def roots(self) -> Sequence[str]:
+        """Directories that are there in any case."""
+
+    @property
+    def ranks(self) -> dict[int, int]:
+        """The number in the workload of each rank that made calls."""
+
+    @property
+    def begin_s(self) -> float:
+        """When the program began, in the time of the calls."""
+
+    @property
+    def call_s(self) -> float:
+        """Seconds that tracing took for each call."""
+
+    @property
+    def pause_s(self) -> float:
+        """A step begins where no rank made a call for longer."""
 
 
-def workload_of(name: str, traced: Processes, tracer: Tracer, where: str) -> Workload:
-    """The workload of the calls of a trace, which is read from `where`."""
-    made = traced.made  # in the order in which they ended: by then they have had their effect
-    if not made:
-        raise UnderstudyError(
-            f"{where}: no calls on files of the directories; expected some below the one in which "
-            "the program was started, or below others: understudy describe --below DIRECTORY"
-        )
-    ranks = {rank: k for k, rank in enumerate(sorted({m.rank for m in made}))}
-    numbers = _numbered(made, traced, ranks)
-    begin = min(m.begin_s for m in made)
-    steps = list(_steps(made))
-    starts = accumulate((step[0].begin_s - begin for step in steps), max)
-    pairs = zip(steps, starts, strict=True)
+def workload_of(
+    name: str,
+    traced: Trace,
+    *,
+    ranks: int,
+    runtime_s: float,
+    source: Source,
+    provenance: tuple[Provenance, ...],
+) -> Workload:
+    """The workload of the calls of a trace."""
+    numbers = _numbered(traced)
+    steps = []
+    start_s = 0.0
+    for calls in _steps(traced.made, traced.pause_s):
+        first = next(calls)
+        start_s = max(start_s, first.begin_s - traced.begin_s)
+        steps.append(_step(first, calls, start_s, traced, numbers))
     tree = _tree(traced, numbers)
     stream = Stream(
         name=identifier(name),
         role="output",
         method="posix",
-        set=FileSet(name=identifier(name), owner=CALLERS, groups=len(ranks), tree=tree),
-        steps=tuple(_step(step, start_s, ranks, numbers, tracer) for step, start_s in pairs),
+        set=FileSet(name=identifier(name), owner=CALLERS, groups=ranks, tree=tree),
+        steps=tuple(steps),
     )
-    how = f"Calls of the system, as {tracer.name} saw them."
-    notes = (*tracer.notes, *_notes(traced))
     return Workload(
         name=identifier(name),
         description="",
-        ranks=len(ranks),
+        ranks=ranks,
         streams=(stream,),
-        source=Source(format=tracer.name, version=tracer.version, reader=tracer.name, notes=notes),
-        provenance=(
-            Provenance(path="/ranks", origin="read", how="Processes with a rank of MPI, or one."),
-            Provenance(path="/runtime_s", origin="read", how="From the first call to the last."),
-            Provenance(path="/streams", origin="read", how=how),
-        ),
-        runtime_s=round(max(m.begin_s + m.seconds for m in made) - begin, 6),
-        scaling=Scaling(rule="none", from_ranks=len(ranks)),
+        source=source,
+        provenance=provenance,
+        runtime_s=round(runtime_s, 6),
+        scaling=Scaling(rule="none", from_ranks=ranks),
     )
 
 
-def _notes(traced: Processes) -> Iterator[str]:
-    for what, count in traced.left_out.most_common():
+def of_processes(
+    name: str,
+    traced: Processes,
+    tracer: str,
+    where: str,
+    version: str = "",
+    notes: Sequence[str] = (),
+) -> Workload:
+    """The workload of the calls of processes that a tracer has written to `where`; the notes say
+    what it does not tell."""
+    if not traced.made:
+        raise UnderstudyError(
+            f"{where}: no calls on files of the directories; expected some below the one in which "
+            "the program was started, or below others: understudy describe --below DIRECTORY"
+        )
+    how = {
+        "ranks": "Processes with a rank of MPI, or one.",
+        "runtime_s": "From the first call to the last.",
+        "streams": f"Calls of the system, as {tracer} saw them.",
+    }
+    found = [*notes, *left_out(traced.left_out)]
+    if traced.elsewhere:
+        found.append(
+            f"Not played: calls on {len(traced.elsewhere):,} files of other directories "
+            f"({size(sum(traced.elsewhere.values()))} read); --below DIRECTORY takes those."
+        )
+    return workload_of(
+        identifier(name),
+        traced,
+        ranks=len(traced.ranks),
+        runtime_s=traced.end_s - traced.begin_s,
+        source=Source(format=tracer, version=version, reader=tracer, notes=tuple(found)),
+        provenance=tuple(
+            Provenance(path=f"/{key}", origin="read", how=text) for key, text in how.items()
+        ),
+    )
+
+
+def left_out(calls: Mapping[str, int]) -> Iterator[str]:
+    """A note for each kind of call that is not played as it was made, with its number."""
+    for what, count in sorted(calls.items(), key=lambda pair: -pair[1]):
         how = "Played" if " as " in what else "Not played"
         yield f"{how}: {what} ({count:,} times)."
-    if traced.elsewhere:
-        read_bytes = sum(traced.elsewhere.values())
-        yield (
-            f"Not played: calls on {len(traced.elsewhere):,} files of other directories "
-            f"({size(read_bytes)} read); --below DIRECTORY takes those."
-        )
 
 
 def closing(workload: Workload) -> str:
     """What the replica makes, and what it leaves out."""
     (stream,) = workload.streams
-    count = sum(n * calls.count for calls, n in calls_of_system(stream))
+    lists = list(calls_of_system(stream))
+    count = sum(n * calls.count for calls, n in lists)
     files = stream.tree.files if stream.tree else 0
     ranks = f"{workload.ranks} rank{'s' * (workload.ranks != 1)}"
     names = f"{files:,} name{'s' * (files != 1)}"
     kept = f"The replica makes {count:,} calls of {ranks} on {names}, in their order."
-    return " ".join((kept, *workload.source.notes))
+    return " ".join((kept, *(workload.source.notes if workload.source else ())))
 
 
 # -- names ---------------------------------------------------------------------------------------
 
 
-def _numbered(made: Sequence[Made], traced: Processes, ranks: dict[int, int]) -> dict[str, int]:
+def _numbered(traced: Trace) -> dict[str, int]:
     """The entry of each name: those of several ranks first, then those of each rank in the order
     in which it uses them, so that ranks that do alike have them alike."""
     users: dict[str, set[int]] = {}
-    for call in made:
+    for call in traced.made:
         for name in (call.path, call.to):
             if name is not None:
-                users.setdefault(name, set()).add(ranks[call.rank])
+                users.setdefault(name, set()).add(traced.ranks[call.rank])
     order = sorted(users, key=lambda n: min(users[n]) + 1 if len(users[n]) == 1 else 0)
     numbers: dict[str, int] = {}
     for name in sorted(traced.paths):  # directories without calls of their own
@@ -133,7 +192,7 @@ def _number(
     numbers.setdefault(name, len(numbers))
 
 
-def _tree(traced: Processes, numbers: dict[str, int]) -> Tree:
+def _tree(traced: Trace, numbers: dict[str, int]) -> Tree:
     entries: list[Entry] = []
     for name in numbers:
         path = traced.paths[name]
@@ -158,11 +217,23 @@ def _tree(traced: Processes, numbers: dict[str, int]) -> Tree:
 # -- steps ---------------------------------------------------------------------------------------
 
 
-def _steps(made: Sequence[Made]) -> Iterator[list[Made]]:
-    """The calls, divided where one needs what another rank has done in the same step."""
-    step: list[Made] = []
+def _steps(made: Iterable[Made], pause_s: float) -> Iterator[Iterator[Made]]:
+    """The calls, divided where one needs what another rank has done in the same step, and where
+    all ranks pause."""
+    return (
+        map(itemgetter(1), calls) for _, calls in groupby(_numbered_steps(made, pause_s), _FIRST)
+    )
+
+
+_FIRST = itemgetter(0)
+
+
+def _numbered_steps(made: Iterable[Made], pause_s: float) -> Iterator[tuple[int, Made]]:
+    """The calls, each with the number of its step."""
+    step = 0
     changed: dict[Any, int] = {}  # the rank that has changed a name or a file
     used: dict[Any, set[int]] = {}
+    end_s = 0.0  # of the calls so far
     for call in made:
         names = [n for n in (call.path, call.to) if n is not None]
         keys: list[Any] = [*names, *(id(f) for f in (call.file, call.source) if f is not None)]
@@ -175,32 +246,56 @@ def _steps(made: Sequence[Made]) -> Iterator[list[Made]]:
             and not writes
             and any(used.get(k, {call.rank}) != {call.rank} for k in keys)
         )
-        if waits and step:
-            yield step
-            step, changed, used = [], {}, {}
-        step.append(call)
+        if waits or call.begin_s - end_s > pause_s:
+            step, changed, used = step + 1, {}, {}
+        end_s = max(end_s, call.begin_s + call.seconds)
+        yield step, call
         for key in keys:
             used.setdefault(key, set()).add(call.rank)
             if call.changes:
                 changed[key] = call.rank
-    yield step
 
 
 def _step(
-    step: Sequence[Made],
-    start_s: float,
-    ranks: dict[int, int],
-    numbers: dict[str, int],
-    tracer: Tracer,
+    first: Made, rest: Iterable[Made], start_s: float, traced: Trace, numbers: dict[str, int]
 ) -> Step:
     lists: dict[int, list[Item]] = {}
-    for call in step:
-        lists.setdefault(ranks[call.rank], []).append(item_of(_named(call, numbers)))
-    folded = {rank: fold(items) for rank, items in sorted(lists.items())}
-    thinking_s = _thinking(step, tracer.call_s)
+    held: dict[int, int] = {}
+    times = _Times(traced.call_s)
+    for call in chain([first], rest):
+        rank = traced.ranks[call.rank]
+        lists.setdefault(rank, []).append(item_of(_named(call, numbers)))
+        held[rank] = held.get(rank, 0) + 1
+        if held[rank] == AT_ONCE:
+            lists[rank], held[rank] = fold(lists[rank]), 0
+        times.add(call)
+    folded = {rank: fold(lists[rank]) for rank in sorted(lists)}
+    thinking_s = times.thinking_s
     computes: Body = (Compute(thinking_s),) if thinking_s else ()
     made = CallList([row for rows in _joined(folded) for row in rows])
     return Step(time_s=round(start_s, 6), body=(*computes, Calls(made)))
+
+
+class _Times:
+    """When the ranks made the calls of a step, and the time that they were in them."""
+
+    def __init__(self, call_s: float) -> None:
+        self._call_s = call_s
+        self._spent: dict[int, float] = {}
+        self._first: dict[int, float] = {}
+        self._last: dict[int, float] = {}
+
+    def add(self, call: Made) -> None:
+        """Count a call."""
+        self._spent[call.rank] = self._spent.get(call.rank, 0) + call.seconds + self._call_s
+        self._first.setdefault(call.rank, call.begin_s)
+        self._last[call.rank] = call.begin_s + call.seconds
+
+    @property
+    def thinking_s(self) -> float:
+        """Seconds between the calls of a rank, on average, without what tracing takes for each."""
+        idle = [max(0.0, self._last[r] - s - self._spent[r]) for r, s in self._first.items()]
+        return round(sum(idle) / len(idle), 6)
 
 
 def _named(call: Made, numbers: dict[str, int]) -> Row:
@@ -210,19 +305,6 @@ def _named(call: Made, numbers: dict[str, int]) -> Row:
     if call.to is not None:
         row["to"] = numbers[call.to]
     return row
-
-
-def _thinking(step: Sequence[Made], call_s: float) -> float:
-    """Seconds between the calls of a rank, on average, without what the tracer takes for each."""
-    spent: dict[int, float] = {}
-    first: dict[int, float] = {}
-    last: dict[int, float] = {}
-    for call in step:
-        spent[call.rank] = spent.get(call.rank, 0) + call.seconds + call_s
-        first.setdefault(call.rank, call.begin_s)
-        last[call.rank] = call.begin_s + call.seconds
-    idle = [max(0.0, last[r] - first[r] - spent[r]) for r in first]
-    return round(sum(idle) / len(idle), 6)
 
 
 def _joined(folded: dict[int, list[Item]]) -> Iterator[list[Row]]:
