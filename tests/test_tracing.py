@@ -174,6 +174,22 @@ def test_errors_that_come_back_are_calls_and_others_are_named() -> None:
     assert found.left_out == {"mkdir: EACCES": 1}
 
 
+def test_what_two_ranks_wrote_is_read_in_the_next_step(tmp_path: Path) -> None:
+    text = "".join(
+        f'{pid} 1.0 execve("/bin/x", [], ["PMI_RANK={pid - 7}"]) = 0 <0.000001>\n'
+        f'{pid} 1.1 openat(AT_FDCWD</d>, "a", O_RDWR) = 3</d/a> <0.000001>\n'
+        for pid in (7, 8)
+    )
+    for pid, at in ((8, 10), (7, 0)):
+        text += f'{pid} 1.2 pwrite64(3</d/a>, ""..., 10, {at}) = 10 <0.000001>\n'
+    text += '7 1.3 pread64(3</d/a>, ""..., 20, 0) = 20 <0.000001>\n'
+    path = tmp_path / "a.strace"
+    path.write_text(text)
+    *_, wrote, read = strace.read(path, below=("/d",)).streams[0].steps
+    assert wrote.calls and wrote.calls.kinds["write"] == 2 and not wrote.calls.kinds["read"]
+    assert read.calls and read.calls.kinds["read"] == 1
+
+
 # -- loops ----------------------------------------------------------------------------------------
 
 

@@ -231,7 +231,7 @@ _FIRST = itemgetter(0)
 def _numbered_steps(made: Iterable[Made], pause_s: float) -> Iterator[tuple[int, Made]]:
     """The calls, each with the number of its step."""
     step = 0
-    changed: dict[Any, int] = {}  # the rank that has changed a name or a file
+    changed: dict[Any, int] = {}  # the rank that has changed a name or a file; -1: several have
     used: dict[Any, set[int]] = {}
     end_s = 0.0  # of the calls so far
     for call in made:
@@ -253,7 +253,7 @@ def _numbered_steps(made: Iterable[Made], pause_s: float) -> Iterator[tuple[int,
         for key in keys:
             used.setdefault(key, set()).add(call.rank)
             if call.changes:
-                changed[key] = call.rank
+                changed[key] = call.rank if changed.get(key, call.rank) == call.rank else -1
 
 
 def _step(
