@@ -26,7 +26,7 @@ from understudy.tracing.processes import Processes
 from understudy.units import size
 
 Row = dict[str, Any]
-AT_ONCE = 1 << 16  # calls of a rank that are held before loops are found in them
+AT_ONCE = 1 << 18  # calls that are held before loops are found in them
 
 
 class Trace(Protocol):
@@ -260,14 +260,12 @@ def _step(
     first: Made, rest: Iterable[Made], start_s: float, traced: Trace, numbers: dict[str, int]
 ) -> Step:
     lists: dict[int, list[Item]] = {}
-    held: dict[int, int] = {}
     times = _Times(traced.call_s)
-    for call in chain([first], rest):
+    for n, call in enumerate(chain([first], rest), 1):
         rank = traced.ranks[call.rank]
         lists.setdefault(rank, []).append(item_of(_named(call, numbers)))
-        held[rank] = held.get(rank, 0) + 1
-        if held[rank] == AT_ONCE:
-            lists[rank], held[rank] = fold(lists[rank]), 0
+        if n % AT_ONCE == 0:
+            lists = {rank: fold(items) for rank, items in lists.items()}
         times.add(call)
     folded = {rank: fold(lists[rank]) for rank in sorted(lists)}
     thinking_s = times.thinking_s
