@@ -4,13 +4,13 @@
 
 Each case takes a log, inflates its regions, edits headers, records and names with hostile values,
 compresses it again and describes it in this process. A case passes if `describe` exits with one
-line of error, or with JSON that `understudy.contracts.workload` reads. Every third case is shown,
-too, and every third archived: then its original stays as it is, and the archived log has the same
-description. A traceback, a warning, more than 20 s of processor time and more than 1 GiB of memory
-are failures. Every fourth case only changes a byte of the file, in a region or in the header: then
-another workload without a note that tells of the damage is a failure, too, unless no byte of the
-log could tell (`may_be_silent`). A number, the seed, determines a case: --seed N --cases 1 repeats
-it, and --keep DIR keeps the logs of failures.
+line of error, or with JSON that `understudy.contracts.workload` reads. Every second case is
+described with `--calls`, too, every third is shown, and every third archived: then its original
+stays as it is, and the archived log has the same description. A traceback, a warning, more than
+20 s of processor time and more than 1 GiB of memory are failures. Every fourth case only changes a
+byte of the file, in a region or in the header: then another workload without a note that tells of
+the damage is a failure, too, unless no byte of the log could tell (`may_be_silent`). A number, the
+seed, determines a case: --seed N --cases 1 repeats it, and --keep DIR keeps the logs of failures.
 """
 
 import argparse
@@ -44,9 +44,11 @@ from understudy.contracts import workload
 from understudy.darshanlog import layouts
 from understudy.darshanlog.writer import write_log, write_regions
 from understudy.errors import UnderstudyError
+from understudy.tracing import dxt
 
 MEMORY_BYTES = 1 << 30
 CASE_S = 20
+CALLS = 1 << 17  # with --calls, which takes time for each that a log states, at most
 BLOCK = 100
 DAMAGE = re.compile(
     "belong to no region|marked incomplete|without any record|have no name|left out, whose|"
@@ -512,11 +514,23 @@ def verdict(path: Path, seed: int) -> tuple[str, str]:
         return "failed", f"archive: {why}"
     if done.exit_code:
         return "refused", ""
+    dxt.MAX_CALLS = CALLS
+    if seed % 2 and (why := _refused(tried("describe", path, "--calls", "--partial"))):
+        return "failed", f"calls: {why}"
+    why = _refused((done, ""))
+    return ("failed", why) if why else ("described", "")
+
+
+def _refused(tried: tuple[Result | None, str]) -> str:
+    """Why a description that was written is none, or how it failed."""
+    done, why = tried
+    if done is None or done.exit_code:
+        return why
     try:
         workload.parse(done.stdout, "described")
     except UnderstudyError as error:
-        return "failed", f"JSON that is refused: {error}"
-    return "described", ""
+        return f"JSON that is refused: {error}"
+    return ""
 
 
 def tried(command: str, path: Path, *more: str) -> tuple[Result | None, str]:

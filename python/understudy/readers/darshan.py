@@ -6,7 +6,7 @@ dumps, and `understudy.inference.time_steps` handles files that stay open.
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -30,6 +30,10 @@ from understudy.inference.screen import MAX_RANKS, Screen
 from understudy.inference.series import find_series
 from understudy.inference.streams import Composer
 from understudy.inference.time_steps import TimeSteps
+from understudy.semantics import rules
+from understudy.tracing import dxt
+from understudy.tracing.program import closing as made_of
+from understudy.tracing.program import left_out, workload_of
 
 KIND = "a Darshan log"
 SUFFIXES = (".darshan",)
@@ -46,6 +50,12 @@ OPTIONS = (
         help="Several Darshan logs: join those of different jobs of one program, such as runs of "
         "a campaign, or processes whose job IDs are process IDs. The time between jobs is left "
         "out.",
+    ),
+    click.option(
+        "--calls",
+        is_flag=True,
+        help="Darshan logs with DXT: play each read and write that was traced, at its place and "
+        "in its order, as of a trace of strace.",
     ),
 )
 KEPT_BYTES = 31 << 20
@@ -130,6 +140,7 @@ def read(
     tick: Callable[[float], None] = lambda _: None,
     others: Sequence[Path] = (),
     join_jobs: bool = False,
+    calls: bool = False,
     told: Callable[[Explanation], None] = lambda _: None,
 ) -> Workload:
     """The workload of a log, or of several joined: `path` and `others`, which are of one job
@@ -137,13 +148,47 @@ def read(
 
     `name` of the workload (default: made from the log's file name only where names may be kept),
     `keep_names` keeps the source's file names as labels, `partial` accepts a log whose modules ran
-    out of memory, `tick` is told now and then which share of the work is done, `told` how far the
-    workload explains the log.
+    out of memory, `calls` makes a workload of each call that DXT traced, `tick` is told now and
+    then which share of the work is done, `told` how far the workload explains the log (not with
+    `calls`).
     """
     with open_joined([path, *others], several_jobs=join_jobs) as log:
+        if calls:
+            return _of_calls(log, name, keep_names, partial, tick)
         made, _, explained = _described(log, name, keep_names, partial, tick)
     told(explained)
     return made
+
+
+def _of_calls(
+    log: Log, name: str | None, keep_names: bool, partial: bool, tick: Callable[[float], None]
+) -> Workload:
+    """The workload of the calls that DXT traced."""
+    _refuse_incomplete(log, partial)
+    ranks = _ranks(log)
+    traced = dxt.TracedLog(log, ranks, tick)
+    notes = (*log.notes, *traced.notes(), *left_out(traced.left_out))
+    if not len(traced.ranks):
+        raise UnderstudyError(f"{log.path}: DXT and POSIX have no call of the application")
+    how = "read and written as DXT_POSIX has it; opens, stats and syncs as POSIX counted them"
+    made = workload_of(
+        _name(log, name, keep_names, ranks),
+        traced,
+        ranks=ranks,
+        runtime_s=traced.run_time_s,
+        source=_source(log, (*notes, *traced.screen.notes(["POSIX"]))),
+        provenance=(
+            *_of_job(log, _run_time(log)),
+            Provenance(path="/streams", origin="reconstructed", how=how),
+        ),
+    )
+    rules.check(made, str(log.path))
+    return made
+
+
+def closing(workload: Workload) -> str:
+    """What the replica of traced calls makes, and what it leaves out; empty for streams."""
+    return made_of(workload) if workload.streams[0].tree else ""
 
 
 def describe(
@@ -243,28 +288,37 @@ def _describe(
             "larger ones of them; the replica has the buffer of its own C library. Their sizes "
             "are not in the log: equal calls, or items before an array, whichever is simpler."
         )
-    whole = "" if log.version >= "3.41" else ", in whole seconds"
-    how = f"job record{whole}" if runtime_s else "unknown: the log has no end time"
     if any(s.method == "posix" and s.operation == "write" and s.dumps for s in streams):
         notes.append("Darshan does not record O_DIRECT and O_SYNC; the replica uses neither.")
     workload = Workload(
-        name=name or (identifier(log.path.stem) if keep_names else f"darshan-{ranks}-ranks"),
+        name=_name(log, name, keep_names, ranks),
         description="I/O of an application as recorded by Darshan.",
         ranks=ranks,
         runtime_s=runtime_s,
         streams=tuple(made),
-        source=Source(
-            format="darshan",
-            version=log.version,
-            reader=f"understudy {__version__}",
-            notes=tuple(notes),
-        ),
+        source=_source(log, notes),
         provenance=(
-            *_of_job(log, how),
+            *_of_job(log, _run_time(log)),
             *(one for one in composer.provenance if one.path not in unwaited),
         ),
     )
     return workload, tuple(composer.templates)
+
+
+def _name(log: Log, name: str | None, keep_names: bool, ranks: int) -> str:
+    return name or (identifier(log.path.stem) if keep_names else f"darshan-{ranks}-ranks")
+
+
+def _source(log: Log, notes: Iterable[str]) -> Source:
+    reader = f"understudy {__version__}"
+    return Source(format="darshan", version=log.version, reader=reader, notes=tuple(notes))
+
+
+def _run_time(log: Log) -> str:
+    """The origin of the run time of a log."""
+    if (log.job.run_time_s or 0) <= 0:
+        return "unknown: the log has no end time"
+    return "job record" if log.version >= "3.41" else "job record, in whole seconds"
 
 
 def _of_job(log: Log, how: str) -> tuple[Provenance, Provenance]:
