@@ -274,6 +274,20 @@ def test_a_log_without_dxt_says_how_to_record_it(tmp_path: Path) -> None:
     assert "no module DXT_POSIX; record it with DXT_ENABLE_IO_TRACE=1" in done.stderr
 
 
+def test_describe_says_where_each_call_is_traced(tmp_path: Path) -> None:
+    for lacking, stdio, said in ((0, 0, True), (1, 0, False), (0, 10, False)):
+        run = Run(nprocs=1)
+        add(run, "/s/a", 0, [(0, 1000, 1.0, 1.1)], WRITES=1 + lacking)
+        if stdio:
+            run.write("/s/b", stdio, 1.0, module="STDIO", rank=0)
+        path = run.log(tmp_path / "a.darshan")
+        done = CliRunner().invoke(main, ["describe", str(path)])
+        assert done.exit_code == 0
+        assert ("understudy describe --calls" in " ".join(done.stderr.split())) is said
+        done = CliRunner().invoke(main, ["describe", "--calls", str(path)])
+        assert done.exit_code == 0 and "The replica makes 3 calls of 1 rank" in done.stderr
+
+
 INF, NAN = float("inf"), float("nan")
 HOSTILE: list[Segment] = [
     (-1, 10, 1.0, 1.1),

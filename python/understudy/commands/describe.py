@@ -182,7 +182,7 @@ def command(
         write_text(output, text)
     said = [text for one in found for text in _sentences(one, workload)]
     if hasattr(reader, "closing"):
-        said.append(reader.closing(workload))
+        said.append(reader.closing(workload))  # of which an empty one has no line
     for line in (line for text in said for line in wrapped(text)):
         click.echo(line, err=True)
 
@@ -199,6 +199,8 @@ def _sentences(one: Explanation, workload: Workload) -> Iterator[str]:
         told = [f"{lack}; {SOURCES[lack]} tells it" for lack in lacking]
         yield f"not known: {_percent(share[UNKNOWN])}: {_some(told)}"
     yield "not known: calls that Darshan does not count, such as unlink, ftruncate and readdir"
+    if one.traced:
+        yield "traced: each read and write (DXT); understudy describe --calls plays each as it was"
     guesses = [p.path for p in workload.provenance if p.confidence == "guess"]
     keys = list(dict.fromkeys(path.rpartition("/")[2] for path in guesses))
     more = ", …" * (len(keys) > SHOWN_KEYS)

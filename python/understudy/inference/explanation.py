@@ -93,9 +93,10 @@ class Part:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
-    """All parts of a log."""
+    """All parts of a log, and whether it has a trace of every call that moved bytes."""
 
     parts: tuple[Part, ...]
+    traced: bool = False
 
     def of(self, state: str) -> list[Part]:
         """Those in a state, the one that took longest first."""

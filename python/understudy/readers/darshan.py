@@ -221,6 +221,8 @@ def _described(
         made, templates = _describe(log, accesses, ranks, name, keep_names)
         explained = explain(made.streams, templates, accesses.evidence, ranks)
         assert made.source is not None
+        screen = Screen(str(log.path), ranks, log.job.run_time_s)
+        explained = replace(explained, traced=tracecheck.is_whole(log, screen, accesses.kept))
         notes = (*made.source.notes, *explained.notes())
         made = replace(made, source=replace(made.source, notes=notes))
         return made, templates, explained
