@@ -161,6 +161,11 @@ def test_a_filter_of_system_calls_forbids_strace(tmp_path: Path) -> None:
     assert "Operation not permitted" in done.stderr and done.stderr.count("\n") == 1
 
 
+def modules_of(path: Path) -> set[str]:
+    with open_log(path) as log:
+        return {*log.modules}
+
+
 def test_what_darshan_records_is_described(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -172,16 +177,15 @@ def test_what_darshan_records_is_described(
     )
     assert done.returncode == 0 and "Darshan records" in done.stderr, done.stderr
     logs = sorted(tmp_path.glob("app-*.darshan"))
-    traced = 0
-    for path in logs:
-        with open_log(path) as log:
-            traced += "DXT_POSIX" in log.modules
-    assert traced == 2
+    assert sum("DXT_POSIX" in modules_of(path) for path in logs) == 2
     words = ["describe", *map(str, logs), "-o", str(tmp_path / "app.json")]
     assert CliRunner().invoke(main, words).exit_code == 0
     written = load(tmp_path / "app.json").bytes
     assert written == 10 * (1000 + 4096)
     monkeypatch.chdir(tmp_path)
     recorded = tuple(logs)
-    described = run._described(recorded[0], "app", False, recorded[1:])
+    described = run._described(recorded[0], "app", False, recorded)
     assert described.bytes == written
+    [dd, *_] = (path for path in logs if "DXT_POSIX" in modules_of(path))
+    each = run._described(dd, "app", False, (dd,))
+    assert each.streams[0].tree is not None  # every read and write was traced

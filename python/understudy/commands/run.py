@@ -20,6 +20,7 @@ from understudy.contracts import workload
 from understudy.contracts.workload import Workload, identifier
 from understudy.errors import UnderstudyError
 from understudy.files import write_text
+from understudy.inference.explanation import Explanation
 from understudy.model.scaling import scale
 from understudy.records import reports
 from understudy.units import parse_size, size
@@ -119,8 +120,7 @@ def command(
     recorded: tuple[Path, ...] = () if program is None else _recorded(program, out)
     traces = (*traces, *recorded[:1])
     for name, trace in _named(traces, names) if traces else samples.traces(out / "downloads"):
-        others = recorded[1:] if trace in recorded else ()
-        described = _described(trace, name, partial, others)
+        described = _described(trace, name, partial, recorded if trace in recorded else ())
         _say(f"described {trace.name} as {described.name}: {len(described.streams)} streams")
         made.append(_fitted(described, ranks, most))
     folder = Path(tempfile.mkdtemp(prefix=time.strftime("run-%Y%m%dT%H%M%S-"), dir=out))
@@ -167,14 +167,20 @@ def _recorded(program: tuple[str, ...], out: Path) -> tuple[Path, ...]:
     return tuple(written)
 
 
-def _described(trace: Path, name: str, partial: bool, others: tuple[Path, ...] = ()) -> Workload:
+def _described(trace: Path, name: str, partial: bool, recorded: tuple[Path, ...] = ()) -> Workload:
+    """The workload of a trace; of logs recorded now, call by call where they tell all of these."""
     reader = readers.reader_of(trace)
-    options: dict[str, Any] = {"others": others} if others else {}
+    options: dict[str, Any] = {"others": recorded[1:]} if recorded[1:] else {}
     if partial and readers.takes(reader, "partial"):
         options["partial"] = True
+    explained: list[Explanation] = []
+    if recorded and readers.takes(reader, "told"):
+        options["told"] = explained.append
     made: Workload = readers.asked(reader, "read", trace, trace, name=name, **options)
-    if hasattr(reader, "closing"):
-        _say(reader.closing(made))
+    if any(one.traced for one in explained):
+        made = readers.asked(reader, "read", trace, trace, name=name, calls=True, **options)
+    if hasattr(reader, "closing") and (kept := reader.closing(made)):
+        _say(kept)
     return made
 
 
