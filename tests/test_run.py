@@ -125,3 +125,16 @@ def test_a_log_that_is_none_leaves_nothing(
     monkeypatch.setenv("UNDERSTUDY_OUTPUT", str(out))
     done = CliRunner().invoke(run.command, [str(SMALL), str(log)])
     assert done.exit_code != 0 and not list(out.glob("run-*"))
+
+
+def test_a_trace_of_calls_is_not_shown_to_darshan(tmp_path: Path) -> None:
+    """Of files that are opened by openat2, it records nothing: no runtime would help."""
+    trace = tmp_path / "app.strace"
+    trace.write_text(
+        '7 1.0 openat(AT_FDCWD</d>, "a", O_WRONLY|O_CREAT, 0666) = 3</d/a> <0.00001>\n'
+        '7 1.1 write(3</d/a>, ""..., 100) = 100 <0.000001>\n'
+    )
+    done, cases = played(tmp_path, "--mode", "quick", trace)
+    assert re.search(r"^\d+ passed, 0 failed, \d+ skipped$", done.stdout, re.M), done.stderr
+    assert "Darshan does not see openat2, by which calls are played: app" in done.stderr
+    assert any(case["result"] == "pass" for case in cases)

@@ -57,7 +57,9 @@ class ObservedVolume(Volume):
 
     def _without_darshan(self, here: bool) -> str | None:
         """Why there is no runtime of Darshan, which is looked at if it is to be used on this
-        host."""
+        host, or what it does not see."""
+        if any(stream.tree for stream in self.described.streams):
+            return f"Darshan does not see openat2, by which calls are played: {self.workload}"
         try:
             runtime = observer.runtime()
             if here:
