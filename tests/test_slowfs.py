@@ -145,6 +145,38 @@ def test_the_player_looks_once_at_each_file_of_a_dump_and_asks_for_nothing_else(
     assert {dump["file_bytes"] for dump in dumps} == {81920}
 
 
+@pytest.mark.parametrize(
+    ("what", "message"),
+    [
+        ("fifo", "cannot read the requests in fifo: expected a regular file"),
+        (".", "cannot read the requests in .: expected a regular file"),
+        ("taken", "cannot write r.json.last: Is a directory"),
+    ],
+)
+def test_requests_that_cannot_be_told_end_the_run_before_it_begins(
+    what: str, message: str, tmp_path: Path
+) -> None:
+    """Nothing is measured in vain, and nothing half written is left."""
+    os.mkfifo(tmp_path / "fifo")
+    (tmp_path / "taken").write_text("{}")
+    if what == "taken":
+        (tmp_path / "r.json.last").mkdir()
+    before = sorted(tmp_path.iterdir())
+    player = ROOT / "build" / "bin" / "understudy-replay"
+    options = ["-o", "run", "-O", "r.json", "--requests", what, "--time-scale", "0"]
+    workload = ROOT / "workloads" / "n-n.json"
+    done = subprocess.run(
+        ["mpirun", "-n", "4", player, "-w", workload, "--bytes-scale", "0.001", *options],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode != 0 and message in done.stderr, done.stderr
+    assert sorted(tmp_path.iterdir()) == before
+
+
 @pytest.mark.parametrize("what", ["create", "open", "stat", "remove", "flush"])
 def test_requests_wait(what: str, place: Path) -> None:
     for n in range(COUNT):

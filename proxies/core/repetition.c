@@ -256,6 +256,7 @@ static void play(const struct und_run *run, struct und_record *records, struct s
     struct und_event event;
     lend_files(run, series);
     und_schedule_rewind(run->schedule);
+    tell_requests(run, "last"); /* a name that cannot be written is known before all is measured */
     tell_requests(run, "first");
     const double zero = und_clock_start(run->comm);
     double end = zero; /* of the event before */

@@ -270,8 +270,11 @@ void und_storage_copy_requests(const char *from, const char *to, const char *suf
     char path[PATH_MAX], text[4096];
     ssize_t length = 0;
     snprintf(path, sizeof path, "%s.%s", to, suffix);
-    const int source = openat(home >= 0 ? home : AT_FDCWD, from, O_RDONLY | O_CLOEXEC);
-    UND_CHECK(source >= 0, "cannot read the requests in %s", from);
+    struct stat kind;
+    const int source = openat(home >= 0 ? home : AT_FDCWD, from, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    UND_CHECK(source >= 0 && fstat(source, &kind) == 0, "cannot read the requests in %s", from);
+    if (!S_ISREG(kind.st_mode))
+        UND_DIE("cannot read the requests in %s: expected a regular file", from);
     const int target = openat(home >= 0 ? home : AT_FDCWD, path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     UND_CHECK(target >= 0, "cannot write %s", path);
     while ((length = read(source, text, sizeof text)) > 0)
