@@ -24,6 +24,7 @@ from understudy.tracing.folding import fold, item_of
 from understudy.tracing.folding import row_of as folded_row
 from understudy.tracing.lines import parse, split, unquoted
 from understudy.tracing.processes import Processes
+from understudy.tracing.program import steps as steps_of
 from understudy.tracing.recorder import without_contents
 
 Row = dict[str, Any]
@@ -188,6 +189,47 @@ def test_what_two_ranks_wrote_is_read_in_the_next_step(tmp_path: Path) -> None:
     *_, wrote, read = strace.read(path, below=("/d",)).streams[0].steps
     assert wrote.calls and wrote.calls.kinds["write"] == 2 and not wrote.calls.kinds["read"]
     assert read.calls and read.calls.kinds["read"] == 1
+
+
+def of_ranks(*calls: tuple[int, str, str, str]) -> list[list[tuple[int, str]]]:
+    """The steps of calls of ranks: rank, name, arguments, result."""
+    text = "".join(
+        f'{rank} 0.{rank} execve("/bin/x", [], ["PMIX_RANK={rank}"]) = 0 <0.000001>\n'
+        for rank in {call[0] for call in calls}
+    )
+    for k, (rank, name, arguments, result) in enumerate(calls):
+        text += f"{rank} {k + 1}.0 {name}({arguments}) = {result} <0.000001>\n"
+    made = traced(text).made
+    return [[(m.rank, m.row["call"]) for m in step] for step in steps_of(made)]
+
+
+def test_a_rank_waits_for_what_it_needs_of_another() -> None:
+    name = 'AT_FDCWD</d>, "a"'
+    make = (1, "openat", f"{name}, O_RDWR|O_CREAT, 0600", "3</d/a>")
+    write = (1, "pwrite64", '3</d/a>, "", 4, 0', "4")
+    join = (2, "openat", f"{name}, O_RDWR|O_CREAT, 0600", "3</d/a>")
+    read = (2, "pread64", '3</d/a>, "", 4, 0', "4")
+    one, two = of_ranks(make, join, read, write)
+    assert one == [(1, "open")]  # the name
+    assert two[:3] == [(2, "open"), (2, "read"), (1, "write")]
+    assert [step[0] for step in of_ranks(make, join, write, read)][1:] == [
+        (2, "open"),
+        (2, "read"),
+    ]
+
+
+def test_a_rank_does_not_wait_where_a_file_is_open_or_there() -> None:
+    name = 'AT_FDCWD</d>, "a"'
+    calls = []
+    for rank in (1, 2):
+        calls.append((rank, "openat", f"{name}, O_RDWR|O_CREAT, 0600", "3</d/a>"))
+    for k in range(20):
+        for rank in (1, 2):
+            calls.append((rank, "pwrite64", f'3</d/a>, "", 4, {8 * k + 4 * rank}', "4"))
+            calls.append((rank, "fstat", "3</d/a>, {st_mode=S_IFREG|0644, st_size=4}", "0"))
+            calls.append((rank, "close", "3</d/a>", "0"))
+            calls.append((rank, "openat", f"{name}, O_RDWR|O_CREAT, 0600", "3</d/a>"))
+    assert len(of_ranks(*calls)) == 2  # rank 1 makes the file, and rank 2 finds it
 
 
 # -- loops ----------------------------------------------------------------------------------------

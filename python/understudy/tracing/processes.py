@@ -267,7 +267,8 @@ class Processes:
             return
         assert line.result is not None
         path = self._path(name)
-        if path.file is None and path.before is None and "create" in flags:
+        creates = "create" in flags and path.file is None
+        if creates and path.before is None:
             path.made = True  # unless a size says that it was there
             if {"exclusive", "truncate"} & set(flags):
                 path.before = False
@@ -287,7 +288,7 @@ class Processes:
         row = {"call": "open", "flags": flags, "as": handle}
         self._close(process, line, line.result)
         process.table[line.result] = Descriptor(handle, opened, "O_CLOEXEC" in words)
-        changes = bool({"create", "truncate"} & set(flags))
+        changes = creates or "truncate" in flags
         self._add(process, line, row, path=name, file=opened.file, changes=changes)
 
     def _look(self, process: Process, line: Line, name: str, directory: bool) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, groupby
+from math import inf
 from operator import itemgetter
 from typing import Any, Protocol
 
@@ -26,6 +27,8 @@ from understudy.tracing.processes import Processes
 from understudy.units import size
 
 Row = dict[str, Any]
+# Calls on a file that do the same whatever another rank has written to it.
+_ALIKE = ("open", "close", "dup", "stat", "sync", "advise", "attribute")
 AT_ONCE = 1 << 18  # calls that are held before loops are found in them
 
 
@@ -77,19 +80,19 @@ def workload_of(
 ) -> Workload:
     """The workload of the calls of a trace."""
     numbers = _numbered(traced)
-    steps = []
+    made = []
     start_s = 0.0
-    for calls in _steps(traced.made, traced.pause_s):
+    for calls in steps(traced.made, traced.pause_s):
         first = next(calls)
         start_s = max(start_s, first.begin_s - traced.begin_s)
-        steps.append(_step(first, calls, start_s, traced, numbers))
+        made.append(_step(first, calls, start_s, traced, numbers))
     tree = _tree(traced, numbers)
     stream = Stream(
         name=identifier(name),
         role="output",
         method="posix",
         set=FileSet(name=identifier(name), owner=CALLERS, groups=ranks, tree=tree),
-        steps=tuple(steps),
+        steps=tuple(made),
     )
     return Workload(
         name=identifier(name),
@@ -217,7 +220,7 @@ def _tree(traced: Trace, numbers: dict[str, int]) -> Tree:
 # -- steps ---------------------------------------------------------------------------------------
 
 
-def _steps(made: Iterable[Made], pause_s: float) -> Iterator[Iterator[Made]]:
+def steps(made: Iterable[Made], pause_s: float = inf) -> Iterator[Iterator[Made]]:
     """The calls, divided where one needs what another rank has done in the same step, and where
     all ranks pause."""
     return (
@@ -236,7 +239,8 @@ def _numbered_steps(made: Iterable[Made], pause_s: float) -> Iterator[tuple[int,
     end_s = 0.0  # of the calls so far
     for call in made:
         names = [n for n in (call.path, call.to) if n is not None]
-        keys: list[Any] = [*names, *(id(f) for f in (call.file, call.source) if f is not None)]
+        files = () if call.row["call"] in _ALIKE and not call.changes else (call.file, call.source)
+        keys: list[Any] = [*names, *(id(f) for f in files if f is not None)]
         writes = call.row["call"] == "write"
         waits = any(
             changed.get(k, call.rank) != call.rank for k in keys if not writes or k in names
