@@ -177,6 +177,20 @@ def test_requests_that_cannot_be_told_end_the_run_before_it_begins(
     assert sorted(tmp_path.iterdir()) == before
 
 
+def test_attributes_are_kept_as_long_as_said(place: Path) -> None:
+    looks = {}
+    for keep in ("3600s", "10ms"):
+        with mounted(place, "--keep", keep):
+            (place / "mount" / keep).touch()
+            counts = place / "mount" / ".understudy-requests"
+            counts.write_text("")
+            for _ in range(3):
+                time.sleep(0.05)
+                (place / "mount" / keep).stat()
+            looks[keep] = json.loads(counts.read_text())["stat"]["requests"]
+    assert looks["3600s"] <= 1 and looks["10ms"] >= 3
+
+
 @pytest.mark.parametrize("what", ["create", "open", "stat", "remove", "flush"])
 def test_requests_wait(what: str, place: Path) -> None:
     for n in range(COUNT):

@@ -33,6 +33,7 @@ static struct {
     double wait_s[KINDS];
     double bytes_per_s[KINDS]; /* 0: at once */
     double jitter;             /* a wait is longer or shorter by up to this share */
+    double keep_s;             /* the kernel knows attributes and names for so long */
     bool serial[KINDS];        /* requests of the kind wait one after the other */
     bool direct;
     int backing;
@@ -391,6 +392,7 @@ static void *slow_init(struct fuse_conn_info *connection, struct fuse_config *co
 {
     (void)connection;
     config->use_ino = 1;
+    config->attr_timeout = config->entry_timeout = slow.keep_s;
     return NULL;
 }
 
@@ -440,13 +442,15 @@ static void print_help(void)
           "                              kind one after the other\n"
           "       --serial-metadata      other requests of a kind wait one after the other; default: at the same\n"
           "                              time\n"
+          "       --keep TIME            the kernel keeps attributes and names for so long, at most 3600s;\n"
+          "                              default: 1s\n"
           "       --direct               no cache of the kernel: every read and write is a request, and\n"
           "                              files cannot be mapped into memory to share them\n"
           "   -h, --help                 print this help\n"
           "   -V, --version              print the version\n\n"
           "TIME is a number with us, ms or s (2ms); BYTES are plain, binary (MiB) or decimal (MB). By default\n"
-          "nothing waits. The kernel keeps attributes and names for 1 s, so that not every stat of a program is a\n"
-          "request. MOUNT/.understudy-requests is a file that has the requests so far by kind, their bytes and\n"
+          "nothing waits. Not every stat of a program is a request, since the kernel keeps attributes and names.\n"
+          "MOUNT/.understudy-requests is a file that has the requests so far by kind, their bytes and\n"
           "waits, and the most at once, as JSON; who empties it begins to count anew. The exit status is 0, 1 when the "
           "mount fails, 2 for an invalid option or directory.\n",
           stdout);
@@ -468,18 +472,21 @@ static double read_time(const char *text)
     return -1;
 }
 
-enum code { READ_RATE = KINDS, WRITE_RATE, JITTER, SEED, PARALLEL_DATA, SERIAL_METADATA, DIRECT, HELP, VERSION };
+enum code { READ_RATE = KINDS, WRITE_RATE, JITTER, SEED, KEEP, PARALLEL_DATA, SERIAL_METADATA, DIRECT, HELP, VERSION };
+
+#define TIME_EXPECTED "a time of at most 3600s with us, ms or s, such as 2ms"
 
 static bool read_value(int code, const char *text, struct und_error *error)
 {
     char *end = NULL;
     if (code < KINDS) {
         slow.wait_s[code] = read_time(text);
-        return slow.wait_s[code] >= 0 ||
-               und_fail(error, "--%s %s: expected a time of at most 3600s with us, ms or s, such as 2ms", names[code],
-                        text);
+        return slow.wait_s[code] >= 0 || und_fail(error, "--%s %s: expected " TIME_EXPECTED, names[code], text);
     }
     switch (code) {
+    case KEEP:
+        slow.keep_s = read_time(text);
+        return slow.keep_s >= 0 || und_fail(error, "--keep %s: expected " TIME_EXPECTED, text);
     case READ_RATE:
     case WRITE_RATE: {
         const int64_t bytes = und_bytes_read(text);
@@ -514,6 +521,7 @@ static bool read_arguments(int argc, char **argv, bool *help, bool *version, str
         [WRITE_RATE] = {"write-rate", required_argument, NULL, WRITE_RATE},
         [JITTER] = {"jitter", required_argument, NULL, JITTER},
         [SEED] = {"seed", required_argument, NULL, SEED},
+        [KEEP] = {"keep", required_argument, NULL, KEEP},
         [PARALLEL_DATA] = {"parallel-data", no_argument, NULL, PARALLEL_DATA},
         [SERIAL_METADATA] = {"serial-metadata", no_argument, NULL, SERIAL_METADATA},
         [DIRECT] = {"direct", no_argument, NULL, DIRECT},
@@ -606,6 +614,7 @@ int main(int argc, char **argv)
     struct und_error error;
     bool help = false, version = false;
     slow.state[0] = 1;
+    slow.keep_s = 1;
     pthread_mutex_init(&slow.state_lock, NULL);
     for (int kind = 0; kind < KINDS; ++kind) {
         pthread_mutex_init(&slow.locks[kind], NULL);
