@@ -28,7 +28,7 @@ from understudy.units import size
 
 Row = dict[str, Any]
 # Calls on a file that do the same whatever another rank has written to it.
-_ALIKE = ("open", "close", "dup", "stat", "sync", "advise", "attribute")
+_ALIKE = ("open", "close", "dup", "stat", "seek", "sync", "advise", "attribute")
 AT_ONCE = 1 << 18  # calls that are held before loops are found in them
 
 
@@ -239,8 +239,7 @@ def _numbered_steps(made: Iterable[Made], pause_s: float) -> Iterator[tuple[int,
     end_s = 0.0  # of the calls so far
     for call in made:
         names = [n for n in (call.path, call.to) if n is not None]
-        files = () if call.row["call"] in _ALIKE and not call.changes else (call.file, call.source)
-        keys: list[Any] = [*names, *(id(f) for f in files if f is not None)]
+        keys: list[Any] = [*names, *(id(f) for f in _needed(call) if f is not None)]
         writes = call.row["call"] == "write"
         waits = any(
             changed.get(k, call.rank) != call.rank for k in keys if not writes or k in names
@@ -258,6 +257,12 @@ def _numbered_steps(made: Iterable[Made], pause_s: float) -> Iterator[tuple[int,
             used.setdefault(key, set()).add(call.rank)
             if call.changes:
                 changed[key] = call.rank if changed.get(key, call.rank) == call.rank else -1
+
+
+def _needed(call: Made) -> tuple[File | None, ...]:
+    """Files whose bytes or size a call changes or depends on."""
+    alike = call.row["call"] in _ALIKE and "from_end" not in call.row
+    return () if alike and not call.changes else (call.file, call.source)
 
 
 def _step(
