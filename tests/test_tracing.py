@@ -25,6 +25,7 @@ from understudy.tracing.folding import row_of as folded_row
 from understudy.tracing.lines import parse, split, unquoted
 from understudy.tracing.processes import Processes
 from understudy.tracing.program import steps as steps_of
+from understudy.tracing.program import workload_of
 from understudy.tracing.recorder import without_contents
 
 Row = dict[str, Any]
@@ -231,6 +232,17 @@ def test_a_rank_does_not_wait_where_a_file_is_open_or_there() -> None:
             calls.append((rank, "close", "3</d/a>", "0"))
             calls.append((rank, "openat", f"{name}, O_RDWR|O_CREAT, 0600", "3</d/a>"))
     assert len(of_ranks(*calls)) == 2  # rank 1 makes the file, and rank 2 finds it
+
+
+def test_a_directory_in_which_nothing_was_found_is_not_there() -> None:
+    text = '7 1.0 openat(AT_FDCWD</d>, "a/b/c", O_RDONLY) = -1 ENOENT (No such file) <0.000001>\n'
+    text += '7 1.1 openat(AT_FDCWD</d>, "e/f", O_RDONLY) = -1 ENOENT (No such file) <0.000001>\n'
+    text += opened("e/g", "O_RDWR|O_CREAT")
+    found = traced(text)
+    tree = workload_of("a", found, "", (), "a").streams[0].tree
+    assert tree is not None
+    assert sum(entry.count for entry in tree.entries if entry.directory) == 1  # e
+    assert not found.paths["/d/e"].assumed and found.paths["/d/a"].assumed
 
 
 # -- loops ----------------------------------------------------------------------------------------

@@ -202,11 +202,15 @@ class Processes:
             path.before = True
             path.directory = directory
             path.file = None if directory else self._file(path)
+        self._confirm(name)
+        return path
+
+    def _confirm(self, name: str) -> None:
+        """The directories above are there."""
         above = posixpath.dirname(name)
         while above in self.paths and self.paths[above].assumed:
             self.paths[above].assumed = False
             above = posixpath.dirname(above)
-        return path
 
     def _absent(self, name: str) -> Path:
         path = self._path(name)
@@ -217,6 +221,9 @@ class Processes:
 
     def _add(self, process: Process, line: Line, row: Row, **more: Any) -> None:
         self.made.append(Made(process.rank, line.begin_s, line.seconds, row, **more))
+        for name in (more.get("path"), more.get("to")) if "fails" not in row else ():
+            if name is not None:
+                self._confirm(name)
 
     def _handle(self, rank: int) -> int:
         free = self._free.setdefault(rank, [])

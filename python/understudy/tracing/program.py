@@ -202,7 +202,8 @@ def _tree(traced: Trace, numbers: dict[str, int]) -> Tree:
         if name in traced.roots:
             entries.append(Entry(top=True))
             continue
-        there, parent = bool(path.before), name.rpartition("/")[0] or "/"
+        there = bool(path.before) and not path.assumed
+        parent = name.rpartition("/")[0] or "/"
         entry = Entry(
             within=None if parent in traced.roots else numbers[parent],
             directory=there and path.directory,
