@@ -28,7 +28,7 @@ from understudy.units import size
 
 Row = dict[str, Any]
 # Calls on a file that do the same whatever another rank has written to it.
-_ALIKE = ("open", "close", "dup", "stat", "seek", "sync", "advise", "attribute")
+_ALIKE = ("open", "close", "dup", "seek", "sync", "advise", "attribute")
 AT_ONCE = 1 << 18  # calls that are held before loops are found in them
 
 
