@@ -233,15 +233,24 @@ def test_a_rank_does_not_wait_where_a_file_is_open_or_there() -> None:
     assert len(of_ranks(*calls)) == 2  # rank 1 makes the file, and rank 2 finds it
 
 
-def test_a_directory_in_which_nothing_was_found_is_not_there() -> None:
-    text = '7 1.0 openat(AT_FDCWD</d>, "a/b/c", O_RDONLY) = -1 ENOENT (No such file) <0.000001>\n'
-    text += '7 1.1 openat(AT_FDCWD</d>, "e/f", O_RDONLY) = -1 ENOENT (No such file) <0.000001>\n'
-    text += opened("e/g", "O_RDWR|O_CREAT")
-    found = traced(text)
-    tree = workload_of("a", found, "", (), "a").streams[0].tree
+MISSING = '7 1.0 openat(AT_FDCWD</d>, "e/f", O_RDONLY) = -1 ENOENT (No such file) <0.000001>\n'
+STATUS = "{st_mode=S_IFDIR|0755, st_size=40}"
+FOUND = {
+    "nothing": "",
+    "file": opened("e/g", "O_RDWR|O_CREAT"),
+    "stat": f'7 1.1 newfstatat(AT_FDCWD</d>, "e", {STATUS}, 0) = 0 <0.000001>\n',
+    "open": opened("e", "O_RDONLY|O_DIRECTORY"),
+    "chdir": '7 1.1 chdir("e") = 0 <0.000001>\n',
+    "mkdir": '7 1.1 mkdir("e", 0777) = 0 <0.000001>\n' + opened("e/g", "O_RDWR|O_CREAT"),
+}
+
+
+@pytest.mark.parametrize("call", FOUND)
+def test_a_directory_is_there_if_a_call_has_found_it(call: str) -> None:
+    tree = workload_of("a", traced(MISSING + FOUND[call]), "", (), "a").streams[0].tree
     assert tree is not None
-    assert sum(entry.count for entry in tree.entries if entry.directory) == 1  # e
-    assert not found.paths["/d/e"].assumed and found.paths["/d/a"].assumed
+    directories = sum(entry.count for entry in tree.entries if entry.directory)
+    assert directories == (call not in ("nothing", "mkdir"))
 
 
 # -- loops ----------------------------------------------------------------------------------------

@@ -147,6 +147,8 @@ class Processes:
                 process.cwd = path_of(arguments[0]) or process.cwd
             else:
                 process.cwd = self._full(process, unquoted(arguments[0]))
+            if self._counts(process, process.cwd):
+                self._there(process.cwd, directory=True)
 
     # -- names ------------------------------------------------------------------------------------
 
@@ -206,7 +208,8 @@ class Processes:
         return path
 
     def _confirm(self, name: str) -> None:
-        """The directories above are there."""
+        """It is there, and so are the directories above."""
+        self.paths[name].assumed = False
         above = posixpath.dirname(name)
         while above in self.paths and self.paths[above].assumed:
             self.paths[above].assumed = False
