@@ -1,69 +1,57 @@
 """Requests at the storage: programs beside replicas of their traces, and beside themselves.
 
 Each program runs on file systems that count what they are asked (understudy-slowfs): itself, the
-replica of its trace, and itself again, the control. Shown are requests of each kind, and the time
-that they waited in all, as ratios to the first run; `within` says whether each kind is within 2 %
-or 3 requests (looks at names and attributes: 7 %). What the player does before the first call is
-measured by a program that makes no calls, and subtracted.
+replica of its trace, and itself again, the control. Compared are requests of each kind, the time
+that they waited in all, and the time that the storage costs: what a run takes longer than on the
+same file system without waits. A replica is within where each kind of request is within 2 % or 3
+requests (looks at names and attributes: 7 %) and, if the waits are at least half of its I/O time
+and the program repeats its own time within 5 %, the time within 10 %. What the player does before
+the first call is measured by a program that makes no calls, and subtracted.
 
     python -m benchmarks.requests                       # all programs on all storages
     python -m benchmarks.requests --program sort --storage open2ms
+    python -m benchmarks.requests --series third               # kept in benchmarks/requests.jsonl
+    python -m benchmarks.requests --markdown docs/results/requests.md
 """
 
 import argparse
 import json
+import lzma
 import os
 import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from benchmarks.support.programs import PROGRAMS, Program
 from understudy.contracts.workload import load
-from understudy.judge.transfer import as_many
+from understudy.errors import UnderstudyError
+from understudy.judge.limits import LIMIT_FRACTION
+from understudy.judge.transfer import FAILED, KINDS, OUTSIDE, UNDECIDED, WAITS, WITHIN, Requests
 from understudy.paths import ROOT
 from understudy.readers import strace
+from understudy.semantics.program import calls_of_system
 from understudy.tracing.recorder import STRACE, chosen, record
 
 Row = dict[str, Any]
-KINDS = ("open", "create", "stat", "remove", "read", "write", "flush")
+SKIPPED, UNALIGNED = "skipped", "unaligned_write"
+ARMS = ("application", "replica", "again")
+# Else a run that takes longer looks more often.
+KEEP = ("--keep", "3600s")
 STORAGES = {
     "open2ms": ("--open", "2ms", "--create", "2ms", "--stat", "2ms", "--remove", "2ms"),
     "w1500": ("--write", "1500us"),
     "rate20": ("--write-rate", "20MB", "--read-rate", "20MB"),
 }
+REPEATS = 0.05  # of the time of a program that repeats itself
+KEPT = ROOT / "benchmarks" / "requests.jsonl"
 _PLAYER = ROOT / "build" / "bin" / "understudy-replay"
-_MPI = f"mpirun -n 4 {_PLAYER} --time-scale 0 -o out -O result.json -k"
-# By name: what is there before, and the program. All are of Debian, or the player itself with MPI.
-PROGRAMS = {
-    "sort": ("seq 200000 -1 1 > in", "sort -n -S 1M -T . in > out"),
-    "split": ("seq 100000 > in", "split -l 5000 in part. && cat part.* > all && rm part.*"),
-    "gcc": (
-        'for i in 1 2 3 4; do echo "int f$i(int x){return x*$i;}" > $i.c; done',
-        "for i in 1 2 3 4; do gcc -c $i.c -o $i.o; done; ar rcs lib.a *.o",
-    ),
-    "xz": ("head -c 3000000 /dev/urandom > in", "xz -0 -k in && xz -dc in.xz > again"),
-    "zip": ("mkdir d; for i in 1 2 3 4 5; do seq $i 9999 > d/$i; done", "zip -qr a.zip d"),
-    "sqlite": (
-        "true",
-        "for i in 1 2 3 4 5 6 7 8; do sqlite3 a.db "
-        "'create table if not exists t(x); insert into t values(hex(randomblob(4000)));'; done",
-    ),
-    "perl": (
-        "seq 20000 > in",
-        'perl -e \'open(I,"in");open(O,">>log");while(<I>){print O $_ x 3;'
-        'if($.%1000==0){close O;open(O,">>log")}}\'',
-    ),
-    "shell": ("mkdir d", "for i in $(seq 60); do echo $i >> log; cp log d/$i; done; ls d > list"),
-    "mpi-posix": ("true", f"{_MPI} -w {ROOT}/workloads/n-n.json -a posix --bytes-scale 0.05"),
-    "mpi-mpiio": ("true", f"{_MPI} -w {ROOT}/workloads/n-1.json -a mpiio --bytes-scale 0.05"),
-    "mpi-hdf5": ("true", f"{_MPI} -w {ROOT}/workloads/n-1.json -a hdf5 --bytes-scale 0.05"),
-    "mpi-stdio": ("true", f"{_MPI} -w {ROOT}/workloads/n-m.json -a stdio --bytes-scale 0.05"),
-}
 
 
 @dataclass(slots=True)
@@ -81,15 +69,17 @@ class Storage:
 
 
 @contextmanager
-def storage(folder: Path, options: tuple[str, ...]) -> Iterator[Storage]:
+def storage(folder: Path, options: Sequence[str]) -> Iterator[Storage]:
     """One of them, mounted on a folder."""
     backing, mount = folder / "backing", folder / "mount"
     backing.mkdir(parents=True)
     mount.mkdir()
     program = ROOT / "build" / "bin" / "understudy-slowfs"
-    process = subprocess.Popen([program, *options, backing, mount])
+    process = subprocess.Popen([program, *KEEP, *options, backing, mount])
     try:
         while not os.path.ismount(mount):
+            if process.poll() is not None:
+                raise UnderstudyError(f"{program}: status {process.returncode}, see above")
             time.sleep(0.02)
         yield Storage(mount)
     finally:
@@ -108,26 +98,44 @@ def shell(command: str, folder: Path) -> None:
         check=False,
     )
     if done.returncode != 0:
-        raise SystemExit(f"{command}: status {done.returncode}\n{done.stderr[-2000:]}")
+        last = (done.stderr or done.stdout).strip().splitlines()[-3:]
+        raise UnderstudyError(f"{command}: status {done.returncode}: {' / '.join(last)}")
 
 
-def traced(name: str, folder: Path) -> Path:
+def traced(name: str, program: Program, folder: Path) -> Path:
     """The workload of a program, traced on the disk."""
-    before, program = PROGRAMS[name]
     work = folder / "traced"
     work.mkdir()
-    shell(before, work)
+    shell(program.prepared, work)
     trace = folder / f"{name}.strace"
     here = Path.cwd()
     os.chdir(work)
+    command = f'. "{ROOT}/setup-env.sh" 2>/dev/null; {program.command}'
     try:
-        command = ["bash", "-c", f'. "{ROOT}/setup-env.sh" 2>/dev/null; {program}']
-        record(command, trace, chosen(STRACE))
+        said = f"{{ {command}; }} > {folder}/said 2>&1"
+        status, _ = record(["bash", "-c", said], trace, chosen(STRACE))
     finally:
         os.chdir(here)
+    if status != 0:
+        said = (folder / "said").read_text(errors="replace").strip().splitlines()[-3:]
+        raise UnderstudyError(f"{program.command}: status {status}: {' / '.join(said)}")
     made = folder / f"{name}.json"
     made.write_text(strace.read(trace, name=name).to_text())
     return made
+
+
+def size_of(workload: Path) -> Row:
+    """Calls of the trace that count, nodes of the workload after folding, and bytes with xz."""
+    calls = nodes = 0
+    for stream in load(workload).streams:
+        for listed, times in calls_of_system(stream):
+            calls += times * listed.count
+            nodes += sum(1 for _ in listed.each())
+    return {
+        "calls": calls,
+        "nodes": nodes,
+        "xz_bytes": len(lzma.compress(workload.read_bytes(), preset=9)),
+    }
 
 
 def without_calls(workload: Path) -> Path:
@@ -143,45 +151,204 @@ def without_calls(workload: Path) -> Path:
     return path
 
 
-def of_application(name: str, options: tuple[str, ...], folder: Path) -> Row:
-    """Requests of the program."""
-    before, program = PROGRAMS[name]
+def of_application(program: Program, options: Sequence[str], folder: Path) -> Row:
+    """Requests of the program, and its seconds."""
     with storage(folder, options) as fs:
         work = fs.mount / "work"
         work.mkdir()
-        shell(before, work)
+        shell(program.prepared, work)
         fs.taken()
-        shell(program, work)
-        return fs.taken()
+        begin_s = time.monotonic()
+        shell(program.command, work)
+        elapsed_s = time.monotonic() - begin_s
+        return fs.taken() | {"elapsed_s": elapsed_s}
 
 
-def of_replica(workload: Path, options: tuple[str, ...], folder: Path) -> Row:
-    """Requests of the player."""
+def of_replica(workload: Path, options: Sequence[str], folder: Path) -> Row:
+    """Requests of the player, the seconds from its first call to its last, and those of I/O of
+    all ranks."""
     ranks = load(workload).ranks
     with storage(folder, options) as fs:
         fs.taken()
         result = fs.mount.parent / "result.json"
         where = f"-o {fs.mount}/try -O {result} -k --time-scale 0"
         shell(f"mpirun -n {ranks} {_PLAYER} -w {workload} {where}", fs.mount.parent)
-        return fs.taken()
+        row = fs.taken()
+        (repetition,) = json.loads(result.read_text())["repetitions"]
+    phases = [p for s in repetition["streams"] for d in s["dumps"] for p in d["phases"]]
+    phases = [p for p in phases if p["operations"]]
+    begin_s = min((p["first_start_s"] for p in phases), default=0)
+    end_s = max((p["last_end_s"] for p in phases), default=0)
+    io_s = sum(p["rank_s"]["mean"] * ranks for p in phases)
+    return row | {"elapsed_s": end_s - begin_s, "io_s": io_s}
 
 
-def compared(one: Row, other: Row) -> tuple[bool, str]:
-    """Whether requests are within the bounds, and the kinds that differ."""
-    wrong = []
+def compared(case: Row) -> list[Requests]:
+    """Each kind of request that any arm has made."""
+    kinds = []
     for kind in KINDS:
-        a, b = one[kind]["requests"], other[kind]["requests"]
-        if not as_many(kind, a, b):
-            wrong.append(f"{kind} {a} -> {b}")
-    a, b = one["unaligned_writes"], other["unaligned_writes"]
-    if not as_many("write", a, b):
-        wrong.append(f"unaligned {a} -> {b}")
-    return not wrong, ", ".join(wrong)
+        of_arms = [_requests(case[arm], kind) for arm in ARMS]
+        if any(of_arms):
+            application, replica, again = of_arms
+            kinds.append(
+                Requests(kind=kind, application=application, replica=replica, control=again)
+            )
+    return kinds
+
+
+def _requests(row: Row, kind: str) -> int:
+    return int(row["unaligned_writes"] if kind == UNALIGNED else row[kind]["requests"])
 
 
 def waited(row: Row) -> float:
     """Seconds of all requests."""
-    return float(sum(row[kind]["waited_s"] for kind in KINDS))
+    return float(sum(row[kind]["waited_s"] for kind in KINDS if kind != UNALIGNED))
+
+
+def times(case: Row) -> tuple[float | None, float | None]:
+    """The time of replica and control as ratios to the application; None where the storage costs
+    no time that can be told from the host's."""
+    application, replica, again = (case[arm]["cost_s"] for arm in ARMS)
+    if min(application, replica, again) <= 0:
+        return None, None
+    return replica / application, again / application
+
+
+def time_state(case: Row) -> str:
+    """Whether the replica takes as long; undecided where the waits are less than half of its I/O
+    time or the program does not repeat its own."""
+    took, again = times(case)
+    waits = waited(case["replica"]) >= WAITS * case["replica"]["io_s"]
+    if took is None or again is None or not waits or abs(again - 1) > REPEATS:
+        return UNDECIDED
+    return WITHIN if abs(took - 1) <= LIMIT_FRACTION else OUTSIDE
+
+
+def state(case: Row) -> str:
+    """Of the replica: that of its requests, and of its time where that is decided."""
+    if "application" not in case:
+        return FAILED if FAILED in case else SKIPPED
+    found = {one.state for one in compared(case)}
+    found |= {time_state(case)} - {UNDECIDED}
+    return next(state for state in (OUTSIDE, UNDECIDED, WITHIN) if state in found)
+
+
+def plain(error: UnderstudyError, base: Path) -> str:
+    """The message without the directories of this machine."""
+    return str(error).replace(f"{ROOT}/", "").replace(f"{base}/", "")
+
+
+def cases(name: str, storages: Iterable[str]) -> Iterator[Row]:
+    """The cases of a program, one that cannot be run or played included."""
+    program = PROGRAMS[name]
+    about: Row = {"program": name}
+    if program.lacks:
+        yield about | {"skipped": f"{', '.join(program.lacks)} is missing ({program.package})"}
+        return
+    with tempfile.TemporaryDirectory(prefix="requests-") as folder:
+        base = Path(folder)
+        try:
+            workload = traced(name, program, base)
+            about |= size_of(workload)
+            nothing = without_calls(workload)
+            free, free_again = (
+                of_application(program, (), base / "free")["elapsed_s"] for _ in range(2)
+            )
+            free_replica = of_replica(workload, (), base / "free")["elapsed_s"]
+        except UnderstudyError as error:
+            yield about | {"failed": plain(error, base)}
+            return
+        for where in storages:
+            options = STORAGES[where]
+            row = about | {"storage": where}
+            try:
+                first = of_application(program, options, base / "first")
+                replica = of_replica(workload, options, base / "replica")
+                before = of_replica(nothing, options, base / "before")
+                again = of_application(program, options, base / "again")
+            except UnderstudyError as error:
+                yield row | {"failed": plain(error, base)}
+                continue
+            for kind in KINDS[:-1]:
+                for key in ("requests", "bytes", "waited_s"):
+                    replica[kind][key] -= before[kind][key]
+            replica["unaligned_writes"] -= before["unaligned_writes"]
+            replica["cost_s"] = replica["elapsed_s"] - free_replica
+            first["cost_s"] = first["elapsed_s"] - free
+            again["cost_s"] = again["elapsed_s"] - free_again
+            yield row | {"application": first, "replica": replica, "again": again}
+
+
+def words(case: Row) -> list[str]:
+    """The columns of a case."""
+    size = ["", ""]
+    if "calls" in case:
+        size = [f"{case['calls']:,} → {case['nodes']:,}", f"{case['xz_bytes'] / 1000:.1f}"]
+    about = [f"`{case['program']}`", case.get("storage", "all")]
+    if "application" not in case:
+        why = case.get(FAILED) or case.get(SKIPPED) or ""
+        return [*about, escaped(why), "", "", state(case), *size]
+    kinds = "; ".join(
+        f"{one.kind.replace('_', ' ')} {one.application:g}"
+        + _others(one.application, one.replica, one.control, one.state)
+        for one in compared(case)
+    )
+    waits = [waited(case[arm]) for arm in ARMS]
+    took, again = times(case)
+    time = "-" if took is None else f"{took:.2f}, {again:.2f}"
+    time += "" if time_state(case) != UNDECIDED else " (undecided)"
+    shown = f"{waits[0]:.2f} s: {ratio(waits[0], waits[1])}, {ratio(waits[0], waits[2])}"
+    return [*about, kinds, shown, time, state(case), *size]
+
+
+def _others(application: float, replica: float, again: float, state: str) -> str:
+    """Of the replica and the control, where they differ; bold where that counts."""
+    if application == replica == again:
+        return ""
+    shown = f" ({replica:g}, {again:g})"
+    return shown if state == WITHIN else f" **({replica:g}, {again:g})**"
+
+
+def ratio(one: float, other: float) -> str:
+    """The other to the one."""
+    return f"{other / one:.2f}" if one > 0 else "-"
+
+
+def escaped(text: str) -> str:
+    """Text from outside as a cell of a table."""
+    plain = "".join(c if c.isprintable() else " " for c in text)[:300]
+    return "".join(f"\\{c}" if c in "\\|<>*_`[]&" else c for c in plain)
+
+
+COLUMNS = (
+    *("program", "storage", "requests: application (replica, again)"),
+    *("waits: application: replica, again", "time: replica, again", "replica"),
+    *("calls → nodes", "kB (xz)"),
+)
+
+
+def table(found: Sequence[Row]) -> list[str]:
+    """A table of Markdown, and a line that counts the states."""
+    rows = ["| " + " | ".join(row) + " |" for row in (COLUMNS, *(words(case) for case in found))]
+    rows.insert(1, "|" + "---|" * len(COLUMNS))
+    counts = Counter(state(case) for case in found)
+    said = ", ".join(f"{counts[s]} {s}" for s in (WITHIN, OUTSIDE, UNDECIDED, FAILED, SKIPPED))
+    return [*rows, "", f"Of these {len(found)} cases: {said}."]
+
+
+def write_tables(page: Path) -> None:
+    """The tables of a page, each behind the comment that names its series, from what is kept."""
+    found = [json.loads(line) for line in KEPT.read_text().splitlines()]
+    lines: list[str] = []
+    within = False
+    for line in page.read_text().splitlines():
+        within = within and line != "<!-- end -->"
+        if not within:
+            lines.append(line)
+        if line.startswith("<!-- series "):
+            within, name = True, line.split()[2]
+            lines += ["", *table([case for case in found if case["series"] == name]), ""]
+    page.write_text("\n".join(lines) + "\n")
 
 
 def main() -> None:
@@ -189,36 +356,23 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--program", choices=PROGRAMS, action="append", help="default: all")
     parser.add_argument("--storage", choices=STORAGES, action="append", help="default: all")
-    given = parser.parse_args()
-    counts = {"replica": 0, "again": 0, "cases": 0}
-    for name in given.program or PROGRAMS:
-        with tempfile.TemporaryDirectory(prefix="requests-") as folder:
-            base = Path(folder)
-            workload = traced(name, base)
-            nothing = without_calls(workload)
-            for where in given.storage or STORAGES:
-                options = STORAGES[where]
-                first = of_application(name, options, base / "first")
-                replica = of_replica(workload, options, base / "replica")
-                before = of_replica(nothing, options, base / "before")
-                again = of_application(name, options, base / "again")
-                for kind in KINDS:
-                    for key in ("requests", "bytes", "waited_s"):
-                        replica[kind][key] -= before[kind][key]
-                replica["unaligned_writes"] -= before["unaligned_writes"]
-                counts["cases"] += 1
-                said = []
-                for what, row in (("replica", replica), ("again", again)):
-                    within, wrong = compared(first, row)
-                    counts[what] += within
-                    ratio = waited(row) / waited(first) if waited(first) else 1.0
-                    said.append(f"{what} {'within' if within else 'OUTSIDE'} {ratio:.3f} {wrong}")
-                total = sum(first[kind]["requests"] for kind in KINDS)
-                print(f"{name:10} {where:8} {total:6} requests; {'; '.join(said)}", flush=True)
-    print(
-        f"within, of {counts['cases']} cases: replicas {counts['replica']}, "
-        f"the programs again {counts['again']}"
+    parser.add_argument("--series", help=f"append the cases to {KEPT.name}, with this name")
+    parser.add_argument(
+        "--markdown", type=Path, metavar="PAGE", help="only write the tables of a page anew"
     )
+    given = parser.parse_args()
+    if given.markdown:
+        return write_tables(given.markdown)
+    found = []
+    print("| " + " | ".join(COLUMNS) + " |")
+    for name in given.program or PROGRAMS:
+        for case in cases(name, given.storage or STORAGES):
+            found.append(case)
+            print("| " + " | ".join(words(case)) + " |", flush=True)
+            if given.series:
+                with KEPT.open("a") as file:
+                    print(json.dumps({"series": given.series} | case), file=file)
+    print(table(found)[-1])
 
 
 if __name__ == "__main__":

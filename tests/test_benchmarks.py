@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import macsio, replay
+from benchmarks import macsio, replay, requests
 from benchmarks.macsio import Dataset
 from benchmarks.support import sides
 from benchmarks.support.ior import Pattern
 from understudy.contracts.workload import runs
+from understudy.paths import ROOT
 
 MIB = 1 << 20
 BURN = """
@@ -149,3 +150,46 @@ def test_no_benchmark_hides_a_module_of_python() -> None:
     # Python finds the modules beside a script first.
     names = {path.stem for path in (sides.ROOT / "benchmarks").glob("*.py")}
     assert not names & sys.stdlib_module_names
+
+
+def arm(writes: int, cost_s: float, waited_s: float = 1.0) -> requests.Row:
+    """The requests of a run, which are writes alone."""
+    none = {"requests": 0, "bytes": 0, "waited_s": 0.0}
+    row: requests.Row = dict.fromkeys(requests.KINDS[:-1], none)
+    row["write"] = {"requests": writes, "bytes": 0, "waited_s": waited_s}
+    return row | {"unaligned_writes": 0, "cost_s": cost_s, "io_s": 1.5}
+
+
+@pytest.mark.parametrize(
+    ("application", "replica", "again", "state"),
+    [
+        (arm(100, 1), arm(102, 1.05), arm(100, 1), "within"),
+        (arm(100, 1), arm(110, 1), arm(100, 1), "outside"),
+        (arm(100, 1), arm(110, 1), arm(90, 1), "undecided"),
+        (arm(100, 1), arm(100, 1.2), arm(100, 1), "outside"),  # the time
+        (arm(100, 1), arm(100, 1.2), arm(100, 1.1), "within"),  # the program does not repeat it
+        (arm(100, 1), arm(100, 1.2, 0.7), arm(100, 1), "within"),  # the waits are less than half
+    ],
+)
+def test_a_replica_is_judged_by_requests_and_then_by_time(
+    application: requests.Row, replica: requests.Row, again: requests.Row, state: str
+) -> None:
+    case = {"application": application, "replica": replica, "again": again}
+    assert requests.state(case) == state
+
+
+def test_what_could_not_be_run_is_a_row_of_the_table() -> None:
+    found = [{"program": "a", "failed": "no <such>\n|file"}, {"program": "b", "skipped": "lacks"}]
+    *_, first, second, _, last = requests.table(found)
+    assert first.startswith("| `a` | all | no \\<such\\> \\|file |")
+    assert " skipped | " in second
+    assert last == ("Of these 2 cases: 0 within, 0 outside, 0 undecided, 1 failed, 1 skipped.")
+
+
+def test_the_tables_of_requests_are_what_is_kept(tmp_path: Path) -> None:
+    page = ROOT / "docs" / "results" / "requests.md"
+    copy = tmp_path / page.name
+    copy.write_text(page.read_text())
+    requests.write_tables(copy)
+    assert copy.read_text() == page.read_text()
+    assert copy.read_text().count("\n| `") == len(requests.KEPT.read_text().splitlines()) > 70
