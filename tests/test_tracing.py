@@ -24,8 +24,8 @@ from understudy.tracing.folding import fold, item_of
 from understudy.tracing.folding import row_of as folded_row
 from understudy.tracing.lines import parse, split, unquoted
 from understudy.tracing.processes import Processes
+from understudy.tracing.program import of_processes
 from understudy.tracing.program import steps as steps_of
-from understudy.tracing.program import workload_of
 from understudy.tracing.recorder import without_contents
 
 Row = dict[str, Any]
@@ -247,7 +247,7 @@ FOUND = {
 
 @pytest.mark.parametrize("call", FOUND)
 def test_a_directory_is_there_if_a_call_has_found_it(call: str) -> None:
-    tree = workload_of("a", traced(MISSING + FOUND[call]), "", (), "a").streams[0].tree
+    tree = of_processes("a", traced(MISSING + FOUND[call]), "strace", "a").streams[0].tree
     assert tree is not None
     directories = sum(entry.count for entry in tree.entries if entry.directory)
     assert directories == (call not in ("nothing", "mkdir"))
