@@ -1,14 +1,12 @@
-"""Layers that differ: completed from one another where possible, else noted in bytes."""
+"""Layers that differ, and are completed from one another where possible."""
 
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.readers.logs import TRACES
-from tests.readers.synthetic import Run, access, only, rank_bytes, sizes
+from tests.readers.synthetic import Run, only, rank_bytes, sizes
 from understudy.contracts.workload import Workload
-from understudy.readers import darshan
 
 MIB = 1 << 20
 
@@ -75,7 +73,7 @@ def test_a_missing_dataset_record_takes_the_bytes_of_mpiio(tmp_path: Path) -> No
 
 
 def test_a_rank_that_writes_nothing_is_not_missing(tmp_path: Path) -> None:
-    """It has a record without bytes: what MPI-IO moved more is the library's, and is noted."""
+    """It has a record without bytes: what MPI-IO moved more is the library's."""
     run = Run(nprocs=2)
     for rank, size in ((0, 0), (1, 2 * MIB)):
         dataset(run, "/s/a.h5", size, 1.0, rank)
@@ -84,9 +82,6 @@ def test_a_rank_that_writes_nothing_is_not_missing(tmp_path: Path) -> None:
     workload = run.describe(tmp_path)
     assert rank_bytes(only(workload), 0, 2) == [0, 2 * MIB]
     assert "HDF5 records of some ranks" not in notes(workload)
-    assert f"moved {4 * MIB:,} B where the application asked for {2 * MIB:,} B (+100.0%)" in notes(
-        workload
-    )
 
 
 # -- incomplete POSIX records ---------------------------------------------------------------------
@@ -108,92 +103,6 @@ def test_incomplete_posix_records_do_not_override_mpiio(partial: bool, tmp_path:
     assert (over in notes(workload)) == (not partial)
     assert (f"With {3 * MIB} B through MPI-IO that the incomplete POSIX" in notes(workload)) == (
         partial
-    )
-
-
-# -- amplification --------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("write", "asked", "moved", "text"),
-    [
-        (
-            True,
-            4,
-            16,
-            "written through MPI-IO, storage moved 16,777,216 B where the application asked "
-            "for 4,194,304 B (+300.0%): fill values",
-        ),
-        (
-            True,
-            4,
-            2,
-            "written through MPI-IO, storage moved 2,097,152 B where the application asked "
-            "for 4,194,304 B (-50.0%): bytes that the library merged",
-        ),
-        (
-            False,
-            4,
-            5,
-            "read through MPI-IO, storage moved 5,242,880 B where the application asked for "
-            "4,194,304 B (+25.0%): metadata, read-ahead",
-        ),
-        (
-            False,
-            4,
-            1,
-            "read through MPI-IO, storage moved 1,048,576 B where the application asked for "
-            "4,194,304 B (-75.0%): bytes that the library read once",
-        ),
-    ],
-)
-def test_amplification_is_noted_in_bytes(
-    write: bool, asked: int, moved: int, text: str, tmp_path: Path
-) -> None:
-    run = Run(nprocs=4)
-    for n in range(2):  # of which the second has no gap
-        file = run.write(f"/s/a.{n}", asked * MIB, 1.0, module="MPIIO", write=write)
-        past = "WRITTEN" if write else "READ"
-        below = access(file, (asked if n else moved) * MIB, 1.0, rank=0, write=write)
-        run.add("POSIX", below | {f"POSIX_MAX_BYTE_{past}": asked * MIB - 1})
-    workload = run.describe(tmp_path)
-    assert f"Of 1 file {text}" in notes(workload)
-    assert "where the application asked" not in "".join(
-        n for n in workload.source.notes if text not in n
-    )
-
-
-def test_reads_of_a_file_that_is_only_written_are_noted(tmp_path: Path) -> None:
-    """Data sieving reads before it writes."""
-    run = Run(nprocs=4)
-    file = run.write("/s/a", 4 * MIB, 1.0, module="MPIIO")
-    run.add("POSIX", access(file, 4 * MIB, 1.0, rank=0))
-    run.add("POSIX", access(file, 3 * MIB, 1.0, rank=1, write=False))
-    assert f"moved {3 * MIB:,} B where the application asked for 0 B: metadata" in notes(
-        run.describe(tmp_path)
-    )
-
-
-def test_a_gap_of_a_hundredth_is_none(tmp_path: Path) -> None:
-    run = Run(nprocs=4)
-    file = run.write("/s/a", 400 * MIB, 1.0, module="MPIIO")
-    run.add("POSIX", access(file, 403 * MIB, 1.0, rank=0))
-    assert "where the application asked" not in notes(run.describe(tmp_path))
-
-
-def test_a_file_without_posix_records_is_noted(tmp_path: Path) -> None:
-    run = Run(nprocs=4)
-    run.write("/s/a", 4 * MIB, 1.0, module="MPIIO")
-    assert f"Without a POSIX record: {4 * MIB:,} B written through MPI-IO in 1 file" in notes(
-        run.describe(tmp_path)
-    )
-
-
-def test_fill_values_of_a_real_log_are_noted() -> None:
-    """Meep extends a dataset that HDF5 fills before: 276 MB for 138 MB."""
-    workload = darshan.read(TRACES / "meep_sphere.darshan")
-    assert "moved 276,485,152 B where the application asked for 138,240,000 B (+100.0%)" in notes(
-        workload
     )
 
 

@@ -116,10 +116,6 @@ def test_a_trace_that_is_cut_short_is_not_believed(tmp_path: Path) -> None:
     record["write_segments"] = record["write_segments"][:30]
     workload = run.describe(tmp_path)
     assert workload.bytes == 90 * MIB
-    assert (
-        "The trace DXT_POSIX lacks 62,914,560 B of the 94,371,840 B that POSIX counted for "
-        "1 file; the counters tell the bytes." in workload.source.notes
-    )
     [stream] = workload.streams
     assert stream.steps[-1].time_s > 850  # not all of them in the time that the trace has
 

@@ -29,7 +29,7 @@ from understudy.inference.counters import (
     flushes,
     present,
 )
-from understudy.inference.crosscheck import Layers, missing_datasets
+from understudy.inference.crosscheck import missing_datasets
 from understudy.inference.evidence import Records
 from understudy.inference.filters import filtered, without_filtered
 from understudy.inference.hdf5_layouts import Hdf5Layout
@@ -102,7 +102,6 @@ class Accesses:
         self.ranks = ranks
         self.templates = Templates()
         self.remarks = Remarks()
-        self.layers = Layers()
         self.screen = Screen(str(log.path), ranks, log.job.run_time_s)
         self.idle = Idle()
         self.hints: dict[int, Hint] = {}
@@ -300,7 +299,6 @@ class Accesses:
         posix, mpiio, stdio = (found[m] for m in COLUMNS)
         posix = self._undo_streams(posix, stdio)
         extents = Extents(posix, stdio, once)
-        self.layers.compare(found["H5D"], mpiio, posix)
         lost, files, size = missing_datasets(found["H5D"], found["present"], mpiio, self.ranks)
         self.remarks.add("no H5D", files, size)
         self.evidence.complete(lost)

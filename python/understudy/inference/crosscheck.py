@@ -1,12 +1,6 @@
-"""Layers held against each other, file by file: H5D and MPI-IO against POSIX.
-
-Layers differ because libraries add to what the application asks for (fill values, metadata, data
-sieving) or save some of it (caches, bytes that several ranks read), and because records are
-missing. What can be completed from another layer is; every other gap above 1 % is noted.
-"""
+"""HDF5 records that are missing, completed from those of MPI-IO."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -15,96 +9,7 @@ from understudy.inference import constants as levels
 from understudy.inference.counters import DATASET, PRESENT
 from understudy.inference.table import ALL_RANKS, Rows
 
-GAP = levels.SMALL  # share of the application's bytes above which a difference is stated
-
-
-@dataclass(slots=True)
-class Gap:
-    """Files in which storage moved more, or less, than the application asked for, and bytes."""
-
-    files: int = 0
-    asked: int = 0
-    moved: int = 0
-
-
-@dataclass(slots=True)
-class Layers:
-    """The gaps found so far, by (interface, write, kind)."""
-
-    gaps: dict[tuple[str, bool, str], Gap] = field(default_factory=dict)
-
-    def compare(self, datasets: Rows, mpiio: Rows, posix: Rows) -> None:
-        """Note the gaps of some files, of which all rows are given."""
-        above = np.unique(datasets["file"])
-        for interface, rows in (
-            ("HDF5", datasets),
-            ("MPI-IO", mpiio[~np.isin(mpiio["file"], above)]),
-        ):
-            files = np.unique(rows["file"])
-            if not len(files):
-                continue
-            seen = np.isin(files, posix["file"])
-            overflowed = np.isin(files, rows["file"][rows["bytes"] < 0])
-            for write in (True, False):
-                asked, moved = (_sums(files, r[r["write"] == write]) for r in (rows, posix))
-                known = ~overflowed
-                more, less = moved - asked > GAP * asked, asked - moved > GAP * asked
-                self._add((interface, write, "more"), asked, moved, known & more)
-                self._add((interface, write, "less"), asked, moved, known & less & seen)
-                self._add((interface, write, "unseen"), asked, moved, known & less & ~seen)
-
-    def _add(
-        self,
-        key: tuple[str, bool, str],
-        asked: npt.NDArray[np.int64],
-        moved: npt.NDArray[np.int64],
-        mine: npt.NDArray[np.bool_],
-    ) -> None:
-        if mine.any():
-            gap = self.gaps.setdefault(key, Gap())
-            gap.files += int(mine.sum())
-            gap.asked += int(asked[mine].sum())
-            gap.moved += int(moved[mine].sum())
-
-    def notes(self) -> Iterator[str]:
-        """A message for each kind of gap."""
-        for (interface, write, kind), gap in sorted(self.gaps.items()):
-            files = "1 file" if gap.files == 1 else f"{gap.files} files"
-            word = "written" if write else "read"
-            if kind == "unseen":
-                yield (
-                    f"Without a POSIX record: {gap.asked:,} B {word} through {interface} in "
-                    f"{files}; what storage moved for them is unknown."
-                )
-                continue
-            share = f" ({(gap.moved - gap.asked) / gap.asked:+.1%})" if gap.asked else ""
-            yield (
-                f"Of {files} {'written' if write else 'read'} through {interface}, storage moved "
-                f"{gap.moved:,} B where the application asked for {gap.asked:,} B"
-                f"{share}: {_WHY[write, kind]}. The replica asks for the latter; its libraries "
-                "decide about the former."
-            )
-
-
-_WHY = {
-    (True, "more"): "fill values, metadata or data sieving of the library",
-    (True, "less"): "bytes that the library merged or kept, or records that are missing",
-    (False, "more"): "metadata, read-ahead or data sieving of the library",
-    (False, "less"): "bytes that the library read once for several ranks or calls, or kept",
-}
-
-
-def _sums(files: npt.NDArray[np.uint64], rows: Rows) -> npt.NDArray[np.int64]:
-    """Bytes of each file; `files` are sorted."""
-    total = np.zeros(len(files), np.int64)
-    if not len(files):
-        return total
-    rows = rows[np.isin(rows["file"], files)]
-    np.add.at(total, np.searchsorted(files, rows["file"]), np.maximum(rows["bytes"], 0))
-    return total
-
-
-# -- HDF5 records that are missing ----------------------------------------------------------------
+GAP = levels.SMALL  # share of the bytes below which layers do not differ
 
 
 def missing_datasets(

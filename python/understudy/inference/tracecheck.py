@@ -1,36 +1,20 @@
-"""Traces held against the counters of the same files: what a trace lacks, or has too much of."""
+"""Traces held against the counters of the same files: what a trace lacks."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from understudy.darshanlog import Log
-from understudy.inference import constants as levels
 from understudy.inference.screen import Screen
 
-GAP = levels.SMALL  # share of a file's bytes from which on trace and counters disagree
-TRACES = {"DXT_POSIX": ("POSIX", "POSIX"), "DXT_MPIIO": ("MPI-IO", "MPIIO")}
 BYTES = ("BYTES_READ", "BYTES_WRITTEN")
 CALLS = ("READS", "WRITES")
 
 Ids = npt.NDArray[np.uint64]
 Kept = Callable[[Ids], npt.NDArray[np.bool_]]
 Sums = npt.NDArray[np.int64]
-
-
-def notes(log: Log, screen: Screen, kept: Kept) -> Iterator[str]:
-    """A message for each trace that has over 1 % more or less bytes of files than the counters.
-    `kept` tells which files are the application's; `screen` leaves out impossible values."""
-    for trace, (module, _) in TRACES.items():
-        found = log.modules.get(trace)
-        if found is None or not found.supported or module not in log.modules:
-            continue
-        sums, seen = _sums(log, screen, kept, trace, BYTES)
-        sums[(sums < 0).any(axis=1)] = seen[(sums < 0).any(axis=1)]  # overflowed counters
-        yield from _of(trace, module, sums, seen, "lacks", "of", sums - seen)
-        yield from _of(trace, module, sums, seen, "has", "beyond", seen - sums)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +31,7 @@ class Gaps:
 
 def gaps(log: Log, screen: Screen, kept: Kept) -> Gaps:
     """What the trace of POSIX lacks of all calls that moved bytes."""
-    sums, seen = _sums(log, screen, kept, "DXT_POSIX", (*BYTES, *CALLS))
+    sums, seen = _sums(log, screen, kept, (*BYTES, *CALLS))
     short = np.maximum(sums - seen, 0).sum(axis=0)
     ids, moved = _counted(log, screen, kept, "STDIO", [f"STDIO_{name}" for name in BYTES])
     stdio = moved.sum(axis=1)
@@ -69,20 +53,17 @@ def is_whole(log: Log, screen: Screen, kept: Kept) -> bool:
     return not found.files and not found.stdio_bytes
 
 
-def _sums(
-    log: Log, screen: Screen, kept: Kept, trace: str, names: Sequence[str]
-) -> tuple[Sums, Sums]:
+def _sums(log: Log, screen: Screen, kept: Kept, names: Sequence[str]) -> tuple[Sums, Sums]:
     """Bytes read and written, reads and writes, as far as `names` has them, of each file that is
     counted: [files, names] as counted and as traced."""
-    module, prefix = TRACES[trace]
     traced: dict[int, list[int]] = {}
-    for record in log.dxt(trace):
+    for record in log.dxt("DXT_POSIX"):
         home = traced.setdefault(record.id, [0, 0, 0, 0])
         for way, rows in enumerate((record.read_segments, record.write_segments)):
-            lengths = screen.segments(trace, rows)["length"]
+            lengths = screen.segments("DXT_POSIX", rows)["length"]
             home[way] += int(lengths.sum())
             home[way + 2] += len(lengths)
-    ids, counted = _counted(log, screen, kept, module, [f"{prefix}_{name}" for name in names])
+    ids, counted = _counted(log, screen, kept, "POSIX", [f"POSIX_{name}" for name in names])
     files, back = np.unique(ids, return_inverse=True)
     sums = np.zeros((len(files), len(names)), np.int64)
     np.add.at(sums, back.ravel(), counted)
@@ -103,22 +84,3 @@ def _counted(
         ids.append(rows["id"])
         counted.append(np.column_stack([rows[name] for name in names]))
     return np.concatenate(ids), np.concatenate(counted)
-
-
-def _of(
-    trace: str,
-    module: str,
-    counted: npt.NDArray[np.int64],
-    seen: npt.NDArray[np.int64],
-    verb: str,
-    word: str,
-    gap: npt.NDArray[np.int64],
-) -> Iterator[str]:
-    odd = gap > GAP * counted
-    if odd.any():
-        files = int(odd.any(axis=1).sum())
-        yield (
-            f"The trace {trace} {verb} {int(gap[odd].sum()):,} B {word} the "
-            f"{int(counted[odd].sum()):,} B that {module} counted for "
-            f"{files} file{'s' if files > 1 else ''}; the counters tell the bytes."
-        )

@@ -20,7 +20,6 @@ from understudy.darshanlog import JoinedLog, Log, open_joined, open_log
 from understudy.errors import UnderstudyError
 from understudy.inference import tracecheck
 from understudy.inference.accesses import Accesses, Remarks
-from understudy.inference.crosscheck import Layers
 from understudy.inference.explanation import Explanation, explain
 from understudy.inference.floods import Floods
 from understudy.inference.heatmap import READS, Heat
@@ -266,8 +265,7 @@ def _describe(
     streams = composer.streams(series, time_steps.split, accesses.idle)
     notes = (
         list(log.notes)
-        + _notes(log, accesses.remarks, accesses.layers, runtime_s)
-        + list(tracecheck.notes(log, Screen(str(log.path), ranks, runtime_s), accesses.kept))
+        + _notes(log, accesses.remarks, runtime_s)
         + _screened(log, accesses)
         + composer.notes
     )
@@ -483,13 +481,12 @@ def _files(count: int) -> str:
     return "1 file" if count == 1 else f"{count} files"
 
 
-def _notes(log: Log, remarks: Remarks, layers: Layers, runtime_s: float | None) -> list[str]:
+def _notes(log: Log, remarks: Remarks, runtime_s: float | None) -> list[str]:
     notes = [
         text.format(files=_files(remarks.count[rule]), bytes=remarks.bytes[rule])
         for rule, text in _RULES.items()
         if remarks.count[rule]
     ]
-    notes += layers.notes()
     if "synthetic" in log.job.metadata:
         notes.append("The log is synthetic: no application did this I/O.")
     notes += [f"Darshan: {remark}" for remark in log.remarks]
