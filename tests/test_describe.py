@@ -23,7 +23,7 @@ STANDS = (  # of which lines are wrapped
     r"explained:\s[\d.]+\s%\sof\sthe\sI/O\stime\sof\sthe\slog\n"
     r"(contradicted:\s[\d.]+\s%:\s[^\0]*\spredicted,\s[^\0]*counted[^\0]*\n)?"
     r"(not\sknown:\s[\d.]+\s%:\s[^\0]*\stells\sit[^\0]*\n)?"
-    r"not\sknown:\scalls\sthat\sDarshan\sdoes\snot\scount,[^\0]*readdir\n"
+    r"not\sknown:\scalls\sthat\sDarshan\sdoes\snot\scount,[^\0]*\stells\s+them\n"
     r"(traced:\seach\sread[^\0]*as\sit\s+was\n)?"
     r"unsure:\s(no value is a guess|\d+ of \d+ values are guesses: [^:]*--why)\n"
     r"(unsure:\s[^\0]*\n)?expect:\sOf \d+ measured[^\0]*\.\n"

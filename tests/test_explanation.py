@@ -6,17 +6,21 @@ from pathlib import Path
 import pytest
 
 from tests.readers.synthetic import Run
+from understudy.commands import describe
 from understudy.inference.explanation import (
     BESIDE,
     CONTRADICTED,
+    CREATED,
     EXPLAINED,
     LIBRARY,
     MAPPED,
     ORDER,
     PLACES,
     RANKS,
+    SEEKS,
     SIZES,
     STATES,
+    UNCOUNTED,
     UNKNOWN,
     Explanation,
     Part,
@@ -329,3 +333,48 @@ def test_ranks_that_moved_one_of_two_shares(interface: str, tmp_path: Path) -> N
         runs[rows] += ranks
     assert runs == {4 * block: 8, 5 * block: 8} and move.transfer_bytes == block
     assert not found[0].of(CONTRADICTED)
+
+
+def test_what_was_moved_in_files_of_which_opens_alone_are_counted_is_not_known(
+    tmp_path: Path,
+) -> None:
+    """Of stdio's putc, fprintf and _unlocked calls, of copies within the system and of descriptors
+    that are inherited, Darshan counts nothing; and of opens through stdio, no mode."""
+    for module, more, created in (
+        ("POSIX", {}, ()),
+        ("POSIX", {"OPENS": 3, "MODE": 0o644}, (CREATED,)),
+        ("POSIX", {"READS": 1}, None),
+        ("STDIO", {}, (CREATED,)),
+    ):
+        folder = tmp_path / f"{module}{len(more)}{created}"
+        folder.mkdir()
+        run = Run(nprocs=1)
+        run.write("/s/a", MIB, 1.0, rank=0, calls=4, CONSEC_WRITES=3, SEQ_WRITES=3)
+        counters = {"BYTES_READ": 0, "READS": 0, "MAX_BYTE_READ": 0, "ACCESS1_COUNT": 0}
+        if module == "STDIO":
+            del counters["ACCESS1_COUNT"]
+        counters["F_READ_TIME"] = 0
+        run.read("/t/b", 0, 2.0, rank=0, module=module, **(counters | more))
+        parts = of_run(run, folder).of(UNKNOWN)
+        either = [part for part in parts if part.way == "EITHER"]
+        others = [part for part in parts if part.way == "META"]
+        assert [part.unknown for part in either] == [(UNCOUNTED,)] * (created is not None)
+        assert all(part.time_s == 0 and "reading or writing" in part.name for part in either)
+        assert {lack for part in others for lack in part.unknown} == set(created or ())
+
+
+def test_seeks_that_may_ask_for_the_size_of_a_file_are_not_known(tmp_path: Path) -> None:
+    """Each may go to the end, as those behind an open to append."""
+    for seeks, unknown in ((0, ()), (12, (SEEKS,))):
+        (tmp_path / str(seeks)).mkdir()
+        run = Run(nprocs=1)
+        more = {"CONSEC_WRITES": 3, "SEQ_WRITES": 3, "F_META_TIME": 0.1, "SEEKS": seeks}
+        run.write("/s/a", MIB, 1.0, rank=0, calls=4, **more)
+        log = of_run(run, tmp_path / str(seeks))
+        assert next(part for part in log.parts if part.way == "META").unknown == unknown
+        assert writing(log).state == EXPLAINED
+
+
+def test_everything_that_is_not_known_has_a_source_that_tells_it() -> None:
+    lacks = {SIZES, PLACES, LIBRARY, ORDER, RANKS, MAPPED, BESIDE, UNCOUNTED, CREATED, SEEKS}
+    assert set(describe.SOURCES) == lacks

@@ -19,13 +19,17 @@ from understudy.files import write_text
 from understudy.inference.explanation import (
     BESIDE,
     CONTRADICTED,
+    CREATED,
     EXPLAINED,
     LIBRARY,
     MAPPED,
     ORDER,
     PLACES,
+    RANKS,
+    SEEKS,
     SIZES,
     STATES,
+    UNCOUNTED,
     UNKNOWN,
     Explanation,
     Part,
@@ -39,7 +43,18 @@ SHOWN_KEYS = 5
 SHOWN = 3  # parts of a log that are named
 TRACE = "a trace of the application's calls (understudy record)"
 DXT = f"{TRACE} or Darshan's DXT"
-SOURCES = {SIZES: TRACE, PLACES: DXT, LIBRARY: TRACE, ORDER: DXT, MAPPED: "nothing", BESIDE: DXT}
+SOURCES = {
+    SIZES: TRACE,
+    PLACES: DXT,
+    LIBRARY: TRACE,
+    ORDER: DXT,
+    RANKS: DXT,
+    MAPPED: "nothing",
+    BESIDE: DXT,
+    UNCOUNTED: TRACE,
+    CREATED: TRACE,
+    SEEKS: TRACE,
+}
 
 
 def _roles(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:
@@ -198,7 +213,11 @@ def _sentences(one: Explanation, workload: Workload) -> Iterator[str]:
         lacking = list(dict.fromkeys(lack for part in unknown for lack in part.unknown))
         told = [f"{lack}; {SOURCES[lack]} tells it" for lack in lacking]
         yield f"not known: {_percent(share[UNKNOWN])}: {_some(told)}"
-    yield "not known: calls that Darshan does not count, such as unlink, ftruncate and readdir"
+    yield (
+        "not known: calls that Darshan does not count, such as looks at names and attributes, "
+        "unlink, ftruncate and readdir, and reads and writes through descriptors that a program "
+        f"inherits (redirections); {TRACE} tells them"
+    )
     if one.traced:
         yield "traced: each read and write (DXT); understudy describe --calls plays each as it was"
     guesses = [p.path for p in workload.provenance if p.confidence == "guess"]

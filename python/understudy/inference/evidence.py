@@ -36,6 +36,7 @@ RENAMES = "POSIX_RENAME_SOURCES"
 # nobody predicts.
 BESIDE = {
     "POSIX": ("POSIX_FDSYNCS", "POSIX_FILENOS", "POSIX_DUPS", "POSIX_MMAPS", RENAMES),
+    "STDIO": ("STDIO_FDOPENS",),
     "MPI-IO": ("MPIIO_VIEWS",),
 }
 RECORDS, SHARED = "ranks of files", "files of all ranks"  # by the records of a module
@@ -45,8 +46,10 @@ SYSTEM = (" calls of the system", " calls of the system, off by")  # of stdio, r
 
 @dataclass(slots=True)
 class Evidence:
-    """The counters of some files by module; how many files there are, and of how many of these
-    bytes were moved (0: unknown), and their bytes on storage (0: unknown). `reach`: of bytes from
+    """The counters of some files by module; how many files there are, of how many of these bytes
+    were moved (0: unknown), and their bytes on storage (0: unknown). `unused`: files that were
+    opened, but neither read nor written; `unsure` are those of them of which nothing tells whether
+    an open created them: opened through stdio, or more than once. `reach`: of bytes from
     the begin of each to the last that was read. `times`: seconds that all ranks spent reading,
     writing, in other calls. `sizes`: calls by size, at least. `variance`: of the bytes of ranks,
     summed over shared files.
@@ -56,6 +59,8 @@ class Evidence:
     files: int = 0
     moved: int = 0
     stored: int = 0
+    unused: int = 0
+    unsure: int = 0
     reach: int = 0
     times: dict[str, tuple[float, float, float]] = field(default_factory=dict)
     sizes: dict[str, Counter[int]] = field(default_factory=dict)
@@ -113,6 +118,9 @@ class Records:
         self._stored: Whole = np.zeros(0, np.int64)
         self._lacking: set[str] = set()  # columns that records do not have, or wrongly
         self._moved: list[Ids] = []  # files of records with bytes
+        self._used: list[Ids] = []  # files of records with data calls
+        self._opened: list[Ids] = []  # files of records with opens
+        self._unsure: list[Ids] = []  # files of records whose opens may have created them, or not
         self._reached: list[Any] = []  # files of records that read, and up to which byte
         self.file_of: dict[int, int] = {}  # by dataset, where records do not tell
 
@@ -148,6 +156,7 @@ class Records:
             self._add(sums.counters, -1, template, shared)
             if self.apart and module != "H5D":
                 self._moved.append(np.unique(ids[moved & (template > 0)]))
+                self._note_unused(module, block, ids, template > 0)
             if self.apart and f"{module}_MAX_BYTE_READ" in block.dtype.names:
                 reads = (block[f"{module}_BYTES_READ"] > 0) & (template > 0)
                 reached = np.zeros(np.count_nonzero(reads), _REACH)
@@ -166,6 +175,25 @@ class Records:
                     self._add(sums.counters, 2 * n + k - 6, template, number)
         elif module != "H5F":
             add_sizes(sums.sizes, block, prefix, template)
+
+    def _note_unused(self, module: str, block: Any, ids: Ids, named: Mask) -> None:
+        """Note which files were opened, and which of these had data calls."""
+        names = [n for n in COUNTERS[module] if n in block.dtype.names]
+        calls = [n for n in names if any(is_call(n, way) for way in WAYS[:2])]
+        used = np.any([block[n] > 0 for n in calls], axis=0)
+        opens = sum(np.maximum(block[n], 0) for n in names if n.endswith("OPENS"))
+        unsure = opens > 1
+        if module == "POSIX":
+            opens = opens - block["POSIX_FILENOS"] - block["POSIX_DUPS"]
+            unsure = (opens > 1) & (block["POSIX_MODE"] > 0)
+        elif module == "STDIO":  # which has no mode
+            unsure = opens > 0
+        for home, mine in (
+            (self._used, used),
+            (self._opened, opens > 0),
+            (self._unsure, unsure),
+        ):
+            home.append(np.unique(ids[named & mine]))
 
     def complete(self, lost: Rows) -> None:
         """Add datasets of ranks whose records are missing (`understudy.inference.table.DATASET`),
@@ -242,7 +270,7 @@ class Records:
     def _count_of(self, parts: list[Ids]) -> Whole:
         """How many of some files there are, by template."""
         if len(parts) != 1:
-            parts[:] = [np.unique(np.concatenate([np.zeros(0, np.uint64), *parts]))]
+            parts[:] = [_together(parts)]
         template = self._known["template"][lookup(self._known["file"], parts[0])[1]]
         return np.bincount(template, minlength=len(self._stored))
 
@@ -297,8 +325,18 @@ class Records:
             found.files = int(self._count_of(self._seen)[which].sum())
             found.moved = 0 if self._again else int(self._count_of(self._moved)[which].sum())
             found.stored = int(self._stored[which].sum())
+            used = _together(self._used)
+            found.unused, found.unsure = (
+                int(self._count_of([np.setdiff1d(_together(some), used)])[which].sum())
+                for some in (self._opened, self._unsure)
+            )
             found.reach = self._reach_of(chosen)
         return found
+
+
+def is_call(name: str, way: str) -> bool:
+    """Whether a counter is one of data calls."""
+    return name.endswith(f"_{way}S") and "CONSEC" not in name and "SEQ" not in name
 
 
 def _names(module: str) -> tuple[str, ...]:
@@ -306,6 +344,12 @@ def _names(module: str) -> tuple[str, ...]:
     system = [f"{way}{word}" for way in WAYS[:2] for word in SYSTEM if module == "STDIO"]
     more = (*BESIDE.get(module, ()), *system, RECORDS, SHARED)
     return (*COUNTERS[module], *more)
+
+
+def _together(parts: Sequence[Ids]) -> Ids:
+    """All of them, each once."""
+    found: Ids = np.unique(np.concatenate([np.zeros(0, np.uint64), *parts]))
+    return found
 
 
 def _largest(reached: Any) -> Any:

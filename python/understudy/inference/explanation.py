@@ -14,7 +14,16 @@ from math import sqrt
 import numpy as np
 
 from understudy.inference import constants as levels
-from understudy.inference.evidence import RECORDS, RENAMES, SHARED, SYSTEM, WAYS, Evidence, Records
+from understudy.inference.evidence import (
+    RECORDS,
+    RENAMES,
+    SHARED,
+    SYSTEM,
+    WAYS,
+    Evidence,
+    Records,
+    is_call,
+)
 from understudy.semantics.counter_sums import PAGE
 from understudy.semantics.counters import BIN_BYTES, BINS, COUNTERS, total
 from understudy.semantics.cuts import Whole
@@ -43,7 +52,13 @@ BELOW: Mapping[str, tuple[str, ...]] = {
 PREFIXES = {"MPI-IO": "MPIIO"}
 LIBRARIES = {"H5D": "HDF5", "H5F": "HDF5", "STDIO": "stdio"}
 READ, WRITE, OTHER = WAYS
-USES = {READ: "reading", WRITE: "writing", OTHER: "other calls on"}
+EITHER = "EITHER"
+USES = {
+    READ: "reading",
+    WRITE: "writing",
+    OTHER: "other calls on",
+    EITHER: "reading or writing",
+}
 
 
 # Of a part.
@@ -55,6 +70,12 @@ LIBRARY = "which calls HDF5 made of those of the application"
 ORDER = "how reads and writes alternated"
 RANKS = "how much of it each rank moved"
 MAPPED = "what was read and written in files that were mapped into memory"
+UNCOUNTED = (
+    "what was moved in files of which it counts opens alone (stdio's putc, fprintf and _unlocked "
+    "calls, copies within the system, descriptors that other programs inherit)"
+)
+CREATED = "which opens of files without counted reads and writes created them"
+SEEKS = "which seeks were to the end of a file, whose size the storage is asked for"
 BESIDE = "why files of a library were used through POSIX in a way in which it was not asked to"
 
 
@@ -171,12 +192,14 @@ class _Group:
     def parts(self) -> Iterator[Part]:
         """Every way in which the files were used, by the modules that saw the application."""
         yield from self._beside()
+        yield from self._uncounted()
         for module in self.evidence.counters:
             if module in self.below and not (module == "STDIO" and self._moves(module)):
                 continue
             for way, time_s in zip(WAYS, self.evidence.times[module], strict=True):
                 differences = tuple(self._differences(module, way))
-                if differences or time_s > 0 or self._calls(module, way):
+                unknown = tuple(self._unknown(module, way))
+                if differences or unknown or time_s > 0 or self._calls(module, way):
                     mine = [s.name for s in self.streams if self._uses(s, module, way)]
                     yield Part(
                         streams=tuple(mine),
@@ -184,7 +207,7 @@ class _Group:
                         way=way,
                         time_s=time_s,
                         differences=differences,
-                        unknown=tuple(self._unknown(module, way)),
+                        unknown=unknown,
                     )
 
     def _beside(self) -> Iterator[Part]:
@@ -208,6 +231,24 @@ class _Group:
                     unknown=(BESIDE,),
                 )
 
+    def _uncounted(self) -> Iterator[Part]:
+        """Files that were opened for a purpose, and which no counted call read or wrote."""
+        modules = [m for m in ("STDIO", "POSIX") if m in self.evidence.counters]
+        if self.evidence.unused and modules:
+            mine = [
+                s.name
+                for s in self.streams
+                if any(isinstance(i, Operate) for i in instructions(s))
+            ]
+            yield Part(
+                streams=tuple(mine),
+                module=modules[-1],
+                way=EITHER,
+                time_s=0.0,
+                differences=(),
+                unknown=(UNCOUNTED,),
+            )
+
     def _uses(self, stream: Stream, module: str, way: str) -> bool:
         """Whether a part is of a stream."""
         if module not in OF_METHOD.get(stream.method, ()):
@@ -220,7 +261,7 @@ class _Group:
     def _calls(self, module: str, way: str) -> int:
         """Calls that were counted."""
         counted = self.evidence.counters[module]
-        return sum(counted[name] for name in COUNTERS[module] if _is_call(name, way))
+        return sum(counted[name] for name in COUNTERS[module] if is_call(name, way))
 
     def _bytes(self, module: str, *ways: str) -> int:
         """Bytes that were counted."""
@@ -236,7 +277,7 @@ class _Group:
             return
         made = self.predicted.get(module, {})
         counted, calls = self.evidence.counters[module], self._calls(module, way)
-        names = [n for n in COUNTERS[module] if _is_call(n, way) or _is_of_calls(n, way)]
+        names = [n for n in COUNTERS[module] if is_call(n, way) or _is_of_calls(n, way)]
         emptied = ("STDIO_SEEKS", "STDIO_FLUSHES") if module == "STDIO" and calls else ()
         sized = [n for n in names if "_SIZE_" in n and n in counted]
         if abs(sum(counted[n] for n in sized) - calls) > EQUAL * calls:
@@ -394,6 +435,13 @@ class _Group:
         counted = self.evidence.counters[module]
         if counted.get("POSIX_MMAPS"):
             yield MAPPED
+        if way == OTHER and self.evidence.unsure:
+            yield CREATED
+        if way == OTHER and module == "POSIX":
+            made = self.predicted.get(module, {}).get("POSIX_SEEKS", 0) or 0
+            others = sum(there for _, there in self._corrected(module))
+            if counted["POSIX_SEEKS"] - made > EQUAL * others:
+                yield SEEKS
         if not calls:
             return
         here, there, small = self._deviations(module)
@@ -450,11 +498,6 @@ class _Group:
             made[n] is not None and abs((made[n] or 0) - counted[n]) <= EQUAL * calls
             for n in names
         )
-
-
-def _is_call(name: str, way: str) -> bool:
-    """Whether a counter is one of data calls."""
-    return name.endswith(f"_{way}S") and "CONSEC" not in name and "SEQ" not in name
 
 
 def _is_of_calls(name: str, way: str) -> bool:
