@@ -43,6 +43,7 @@ def test_reads_between_writes_are_made_there(
         ("STDIO", {"SEEKS": 1000, "read_s": 4.0}),  # all reads are behind the writes
         ("POSIX", {"RW_SWITCHES": 2}),  # written, read and written again in one open
         ("POSIX", {"RW_SWITCHES": 800, "opens": 500}),  # opens explain it
+        ("POSIX", {"RW_SWITCHES": 800, "SEQ_WRITES": 500}),  # of a cache of pixels, at random
     ],
 )
 def test_others_are_streams_of_their_own(

@@ -13,7 +13,7 @@ from understudy.inference import constants as levels
 from understudy.inference.drafts import Draft
 from understudy.inference.series import Cell, DumpFacts
 from understudy.semantics.lookups import bytes_of_reads
-from understudy.semantics.types import Lookups
+from understudy.semantics.types import CONSECUTIVE, Lookups
 
 # Share of the reads that files of few bytes may lack: the limit of what is faithful.
 MISSED = levels.PART
@@ -53,7 +53,7 @@ def _between(written: Draft, read: Draft) -> Lookups | None:
     """The reads as they stand between the writes; None where they do not."""
     times = sum(d.count * sum(c.switches for c in d.cells.values()) for d in _dumps(written))
     calls = sum(d.count * sum(map(_calls, d.cells.values())) for d in _dumps(read))
-    if not times or not calls:
+    if not times or not calls or written.order != CONSECUTIVE:
         return None
     cells = [cell for dump in _dumps(written) for cell in dump.cells.values()]
     extent = sum(cell.extent for cell in cells) or written.bytes

@@ -74,7 +74,9 @@ def traced(draft: Draft, trace: Callable[[int, str, bool], Segments | None]) -> 
     """Take the order of a draft whose calls jump from the trace of a file, if there is one: that
     of the rank that moved most, in the dump in which it made most calls."""
     jumping = [remark for remark in draft.remarks if UNTOLD in remark]
-    if draft.method != "posix" or draft.block or not (jumping or draft.order.rule == "shuffled"):
+    if draft.method != "posix" or draft.block or draft.lookups:
+        return
+    if not jumping and draft.order.rule != "shuffled":
         return
     main = max(draft.series, key=lambda s: s.bytes)
     dump = max(main.dumps, key=lambda d: d.bytes)
