@@ -378,3 +378,13 @@ def test_seeks_that_may_ask_for_the_size_of_a_file_are_not_known(tmp_path: Path)
 def test_everything_that_is_not_known_has_a_source_that_tells_it() -> None:
     lacks = {SIZES, PLACES, LIBRARY, ORDER, RANKS, MAPPED, BESIDE, UNCOUNTED, CREATED, SEEKS}
     assert set(describe.SOURCES) == lacks
+
+
+def test_readers_of_what_one_rank_wrote_may_all_read_the_same(tmp_path: Path) -> None:
+    """The replica's readers have a file of their own, which is larger."""
+    run = Run(nprocs=2)
+    run.write("/s/a", 4 * MIB, 1.0, rank=0, calls=4, CONSEC_WRITES=3, SEQ_WRITES=3)
+    for rank in range(2):
+        run.read("/s/a", 4 * MIB, 9.0, rank=rank, calls=4, MAX_BYTE_READ=4 * MIB - 1)
+    part = reading(of_run(run, tmp_path))
+    assert "bytes of the files up to the last one read" in str(part.differences)

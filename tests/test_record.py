@@ -189,3 +189,31 @@ def test_what_darshan_records_is_described(
     [dd, *_] = (path for path in logs if "DXT_POSIX" in modules_of(path))
     each = run._described(dd, "app", False, (dd,))
     assert each.streams[0].tree is not None  # every read and write was traced
+
+
+def test_a_trace_that_cannot_be_written_is_refused_before_the_program_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    need("strace", "ptrace")
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(main, ["record", "-o", "none/a.strace", "--", "touch", "ran"])
+    assert done.exit_code != 0 and "none/a.strace: cannot be written" in done.output
+    assert not (tmp_path / "ran").exists()
+
+
+def test_a_trace_that_is_cut_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the directory for temporary files is full, strace goes on without a word in the
+    trace."""
+    fake = tmp_path / "bin" / "strace"
+    fake.parent.mkdir()
+    fake.write_text(
+        '#!/bin/sh\nwhile [ "$1" != -o ]; do shift; done\n'
+        'case "$2" in /dev/null) exit 0;; esac\n'
+        'echo \'7 1.0 openat(AT_FDCWD</d>, "a", O_RDONLY\' >"$2"\n'
+    )
+    fake.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{fake.parent}:{os.environ['PATH']}")
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(main, ["record", "--with", "strace", "-o", "a.strace", "--", "true"])
+    assert done.exit_code != 0 and "ends before the program does" in done.output
+    assert not (tmp_path / "a.strace").exists()

@@ -440,3 +440,14 @@ def test_damaged_traces_are_read_or_refused(tmp_path: Path) -> None:
             continue
         again = build(json.loads(made.to_text()), "again")
         assert row_of(again) == row_of(made)
+
+
+def test_quotation_marks_in_names_are_none_of_strings() -> None:
+    """strace escapes them in the paths of descriptors, too."""
+    found = traced(
+        '7 1.0 openat(AT_FDCWD</d>, "f\\"x", O_RDWR|O_CREAT, 0666) = 3</d/f\\"x> <0.000001>\n'
+        '7 1.1 write(3</d/f\\"x>, ""..., 10) = 10 <0.000001>\n'
+        '7 1.2 pread64(3</d/f\\"x>, ""..., 10, 0) = 10 <0.000001>\n'
+    )
+    assert [m.row["call"] for m in found.made] == ["open", "write", "read"]
+    assert not found.left_out and '/d/f"x' in found.paths

@@ -29,6 +29,7 @@ from understudy.semantics.counters import BIN_BYTES, BINS, COUNTERS, total
 from understudy.semantics.cuts import Whole
 from understudy.semantics.evaluator import walk_of
 from understudy.semantics.lookups import lookups_of
+from understudy.semantics.needs import borrows
 from understudy.semantics.opens import files_of, ranks_of_files
 from understudy.semantics.predicted import Predicted, predict
 from understudy.semantics.preparation import preparing
@@ -343,9 +344,10 @@ class _Group:
             yield Difference("bytes of the files", stored, there)
 
     def _of_reach(self) -> Iterator[Difference]:
-        """Up to where files were read that nobody wrote."""
-        here, there = sum(stored_by(preparing(s)) for s in self.streams), self.evidence.reach
-        alone = there and self.streams and not any(writes(s) for s in self.streams)
+        """Up to where files are read that streams have to themselves, as far as they read."""
+        reads = [s for s in self.streams if not writes(s)]
+        here, there = sum(stored_by(preparing(s)) for s in reads), self.evidence.reach
+        alone = there and reads and not any(borrows(s) for s in reads)
         if alone and abs(here - there) > EQUAL * max(here, there):
             yield Difference("bytes of the files up to the last one read", here, there)
 

@@ -117,7 +117,9 @@ class TracedLog:
         self._calls = self._calls[np.argsort(self._calls["order_s"], kind="stable")]
         self.ranks = {rank: rank for rank in np.unique(self._calls["rank"]).tolist()}
         ends = self._calls["begin_s"] + self._calls["seconds"]
-        self.run_time_s = max(log.job.run_time_s or 0.0, float(ends.max(initial=0.0)))
+        last_s = float(ends.max(initial=0.0))
+        told_s = log.job.run_time_s or 0.0
+        self.run_time_s = told_s if told_s > 0 else last_s
         self.pause_s = PAUSE * self.run_time_s
         tick(0.5)
 

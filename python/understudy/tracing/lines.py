@@ -68,7 +68,8 @@ def _made(pid: int, begin: float, text: str) -> Line | None:
     if not found:
         return None
     result = None if found[3] == "?" else int(found[3], 0)
-    return Line(pid, begin, found[1], found[2], result, found[5] or "", found[4], seconds)
+    path = _plain(found[4]) if found[4] else None
+    return Line(pid, begin, found[1], found[2], result, found[5] or "", path, seconds)
 
 
 def split(text: str) -> list[str]:
@@ -78,11 +79,10 @@ def split(text: str) -> list[str]:
     parts, depth, start, quoted, k = [], 0, 0, False, 0
     while k < len(text):
         c = text[k]
-        if quoted:
-            if c == "\\":
-                k += 1
-            elif c == '"':
-                quoted = False
+        if c == "\\":  # in a string, or in the path of a descriptor
+            k += 1
+        elif quoted:
+            quoted = c != '"'
         elif c == '"':
             quoted = True
         elif c in "[{(<":
@@ -99,8 +99,13 @@ def split(text: str) -> list[str]:
 def unquoted(text: str) -> str:
     """A string of C, as strace writes it, without what stands around it."""
     first, last = text.find('"'), text.rfind('"')
-    raw = text[first + 1 : last].encode("utf-8", "surrogateescape")
-    return _ESCAPE.sub(_byte, raw).decode("utf-8", "surrogateescape")
+    return _plain(text[first + 1 : last])
+
+
+def _plain(text: str) -> str:
+    """Without escapes."""
+    raw = text.encode("utf-8", "surrogateescape")
+    return _ESCAPE.sub(_byte, raw).decode("utf-8", "surrogateescape") if "\\" in text else text
 
 
 def _byte(found: "re.Match[bytes]") -> bytes:
@@ -124,4 +129,4 @@ def number(text: str) -> int:
 def path_of(text: str) -> str | None:
     """The path that stands behind a descriptor."""
     found = re.match(r"(?:-?\d+|AT_FDCWD)<(.*)>(?:\(deleted\))?$", text, re.S)
-    return found[1] if found else None
+    return _plain(found[1]) if found else None

@@ -94,6 +94,8 @@ def record(
     if shutil.which(command[0]) is None:
         why = "cannot be executed" if Path(command[0]).exists() else "no such program"
         raise UnderstudyError(f"record: {command[0]}: {why}")
+    if not os.access(output.parent, os.W_OK | os.X_OK):  # before the program runs
+        raise UnderstudyError(f"{output}: cannot be written: expected a directory to write in")
     with tempfile.TemporaryDirectory(prefix="understudy-") as folder:
         if tool.name == DARSHAN:
             status, logs = darshan.recorded(command, tool.path, Path(folder) / "logs", _run)
@@ -109,6 +111,11 @@ def record(
         status = _run([tool.path, *_OPTIONS, "-o", str(raw), "--", *command])
         if not raw.exists() or raw.stat().st_size == 0:
             raise UnderstudyError(f"record: strace has traced nothing; {OTHERS}")
+        if status >= 0 and not _is_whole(raw):
+            raise UnderstudyError(
+                f"record: the trace of strace ends before the program does: is {folder} full? "
+                "TMPDIR names another directory for it"
+            )
         with (
             raw.open(encoding="utf-8", errors="surrogateescape") as lines,
             new_file(output) as temporary,
@@ -116,6 +123,13 @@ def record(
         ):
             kept.writelines(without_contents(lines))
     return status, [output]
+
+
+def _is_whole(raw: Path) -> bool:
+    """Whether the trace of a program that no signal has ended ends with the end of a process."""
+    with raw.open("rb") as file:
+        file.seek(-min(4096, raw.stat().st_size), os.SEEK_END)
+        return b" +++ " in file.read().splitlines()[-1]
 
 
 _OPTIONS = (
@@ -136,7 +150,7 @@ def _run(command: Sequence[str], environment: Mapping[str, str] | None = None) -
         children = str(process.pid)
         if environment is None:
             children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text()
-        for child in children.split():
+        for child in children.split() or [str(process.pid)]:  # it may wait for daemons alone
             with suppress(ProcessLookupError):
                 os.kill(int(child), number)
 

@@ -32,6 +32,7 @@ KEY = struct.Struct("<qBBBi")  # of a signature: thread, function, depth, argume
 USER_FUNCTION = 255
 COLLECTIVE = ("MPI_Barrier", "MPI_Allreduce", "MPI_Allgather", "MPI_Alltoall")
 PIECE_BYTES = 1 << 22
+MAX_INFLATED = 1 << 28  # bytes of a part of a trace
 _VERSION = re.compile(r"2\.[3-9]\.\d+|3\.\d+\.\d+")
 _PLACE = re.compile(r"(-?\d{1,19})\*r\+(-?\d{1,19})")  # of all ranks, as a function of the rank
 
@@ -236,6 +237,10 @@ def _inflated(path: Path, data: bytes, at: int) -> tuple[bytes, int]:
     end = at + 16 + packed
     if end > len(data):
         raise UnderstudyError(f"{path}: ends too early, at byte {len(data)} of {end}")
+    if plain > MAX_INFLATED:
+        raise UnderstudyError(
+            f"{path}: byte {at + 8}: {plain} bytes deflated, expected {MAX_INFLATED} at most"
+        )
     stream = zlib.decompressobj()
     pieces, size, rest = [], 0, data[at + 16 : end]
     try:
