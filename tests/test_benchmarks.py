@@ -183,7 +183,7 @@ def test_what_could_not_be_run_is_a_row_of_the_table() -> None:
     *_, first, second, _, last = requests.table(found)
     assert first.startswith("| `a` | all | no \\<such\\> \\|file |")
     assert " skipped | " in second
-    assert last == ("Of these 2 cases: 0 within, 0 outside, 0 undecided, 1 failed, 1 skipped.")
+    assert last == ("Of these 6 cases: 0 within, 0 outside, 0 undecided, 3 failed, 3 skipped.")
 
 
 def test_the_tables_of_requests_are_what_is_kept(tmp_path: Path) -> None:
