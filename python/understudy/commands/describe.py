@@ -128,10 +128,10 @@ def command(
     force: bool,
     **options: Any,
 ) -> None:
-    """Describe the I/O in TRACE as a workload. TRACE is a Darshan log, a trace of strace (see
-    understudy record), a directory of Recorder, or an ADIOS descriptor (adios-config XML) with a
-    parameter file in the same directory. Several Darshan logs of one job, or a directory with
-    them, are joined into one workload.
+    """Describe the I/O in TRACE as a workload. TRACE is a Darshan log, a trace of strace or a
+    directory of Recorder, or an ADIOS descriptor (adios-config XML) with a parameter file in the
+    same directory. Several Darshan logs of one job, or a directory with them, are joined into one
+    workload.
 
     \b
     Example: understudy describe app.darshan -o app.json
