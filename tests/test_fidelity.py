@@ -577,7 +577,6 @@ def scalable() -> Workload:
     return with_patterns(replace(made, scaling=Scaling(rule="none", from_ranks=2)), streams)
 
 
-@pytest.mark.parametrize("original", ["described", "log"])
 def of_two_logs(original: Run, replica: Run, folder: Path) -> dict[str, Measure]:
     """What is compared of two logs, by quantity."""
     seen = []
@@ -618,6 +617,7 @@ def test_sizes_are_compared_as_the_storage_is_asked(
     assert found.error == error and found.original == f"64 x {size:,} B"
 
 
+@pytest.mark.parametrize("original", ["described", "log"])
 @pytest.mark.parametrize(
     ("rule", "factor"),
     [
