@@ -284,7 +284,7 @@ def test_sizes_that_tell_the_bytes_of_very_many_ranks_take_no_memory(tmp_path: P
     shared = GOOD | {
         "POSIX_WRITES": ranks,
         "POSIX_BYTES_WRITTEN": 1500 * ranks,
-        "POSIX_F_VARIANCE_RANK_BYTES": 1.0,
+        "POSIX_F_VARIANCE_RANK_BYTES": 500.0**2,
         "POSIX_MAX_BYTE_WRITTEN": 1500 * ranks - 1,
         "POSIX_ACCESS1_ACCESS": 1000,
         "POSIX_ACCESS1_COUNT": ranks // 2,
