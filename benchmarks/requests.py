@@ -37,7 +37,7 @@ from understudy.judge.transfer import FAILED, KINDS, OUTSIDE, UNDECIDED, WAITS, 
 from understudy.paths import ROOT
 from understudy.readers import strace
 from understudy.semantics.program import calls_of_system
-from understudy.tracing.recorder import STRACE, chosen, record
+from understudy.tracing.recording import STRACE, chosen, record
 
 Row = dict[str, Any]
 SKIPPED, UNALIGNED = "skipped", "unaligned_write"

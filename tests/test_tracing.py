@@ -26,7 +26,7 @@ from understudy.tracing.lines import parse, split, unquoted
 from understudy.tracing.processes import Processes
 from understudy.tracing.program import of_processes
 from understudy.tracing.program import steps as steps_of
-from understudy.tracing.recorder import without_contents
+from understudy.tracing.recording import without_contents
 
 Row = dict[str, Any]
 

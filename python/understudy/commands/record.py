@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from understudy.files import expect_new
-from understudy.tracing import recorder
+from understudy.tracing import recording
 
 
 @click.command(context_settings={"ignore_unknown_options": True})
@@ -18,7 +18,7 @@ from understudy.tracing import recorder
 @click.option(
     "--with",
     "name",
-    type=click.Choice([recorder.STRACE, recorder.DARSHAN]),
+    type=click.Choice([recording.STRACE, recording.DARSHAN]),
     help="Record with this tool.  [default: strace where it may trace, else darshan]",
 )
 @click.option("-f", "--force", is_flag=True, help="Replace the output file if it exists.")
@@ -34,7 +34,7 @@ def command(output: Path | None, name: str | None, force: bool, command: tuple[s
 
     Example: understudy record -o app.strace -- mpirun -n 4 ./app
     """
-    tool = recorder.chosen(name)
+    tool = recording.chosen(name)
     suffix = f".{tool.name}"
     output = output or Path(f"{Path(command[0]).name}{suffix}")
     if output.suffix in (".strace", ".darshan"):
@@ -42,7 +42,7 @@ def command(output: Path | None, name: str | None, force: bool, command: tuple[s
     expect_new(output, force)
     if tool.why:
         click.echo(f"understudy: {tool.why}; Darshan records", err=True)
-    status, written = recorder.record(command, output, tool, force)
+    status, written = recording.record(command, output, tool, force)
     for path in written:
         click.echo(f"understudy: {path}: {path.stat().st_size:,} bytes", err=True)
     if len(written) > 1:

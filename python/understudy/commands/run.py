@@ -142,18 +142,18 @@ def command(
 
 def _recorded(program: tuple[str, ...], out: Path) -> tuple[Path, ...]:
     """The trace of a command, which must succeed; of Darshan, a log of each process."""
-    from understudy.tracing import recorder
+    from understudy.tracing import recording
 
     if not program:
         raise UnderstudyError("run: expected a command behind --")
-    tool = recorder.chosen()
+    tool = recording.chosen()
     if tool.why:
         _say(f"{tool.why}; Darshan records")
     folder = Path(tempfile.mkdtemp(prefix=time.strftime("trace-%Y%m%dT%H%M%S-"), dir=out))
     # Behind a launcher of MPI, the program that it starts.
     found = (word for word in program[1:] if Path(word).is_file() and os.access(word, os.X_OK))
     named = next(found, program[0])
-    status, written = recorder.record(
+    status, written = recording.record(
         program, folder / f"{identifier(Path(named).stem)}.{tool.name}", tool
     )
     if status != 0:

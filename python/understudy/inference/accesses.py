@@ -29,11 +29,11 @@ from understudy.inference.counters import (
     flushes,
     present,
 )
-from understudy.inference.crosscheck import missing_datasets
 from understudy.inference.evidence import Records
 from understudy.inference.filters import filtered, without_filtered
 from understudy.inference.hdf5_layouts import Hdf5Layout
 from understudy.inference.known_files import Extents, lookup, names_of
+from understudy.inference.missing_datasets import missing_datasets
 from understudy.inference.names import MAX_FIELDS, NAMELESS, Templates, alike, is_junk
 from understudy.inference.operations import OPERATION, Idle, attached, operations, own
 from understudy.inference.screen import Screen

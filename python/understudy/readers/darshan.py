@@ -18,7 +18,7 @@ from understudy import __version__
 from understudy.contracts.workload import Provenance, Source, Workload, identifier, streams_of
 from understudy.darshanlog import JoinedLog, Log, open_joined, open_log
 from understudy.errors import UnderstudyError
-from understudy.inference import tracecheck
+from understudy.inference import trace_gaps
 from understudy.inference.accesses import Accesses, Remarks
 from understudy.inference.explanation import Explanation, explain
 from understudy.inference.floods import Floods
@@ -221,7 +221,7 @@ def _described(
         explained = explain(made.streams, templates, accesses.evidence, ranks)
         assert made.source is not None
         screen = Screen(str(log.path), ranks, log.job.run_time_s)
-        explained = replace(explained, traced=tracecheck.is_whole(log, screen, accesses.kept))
+        explained = replace(explained, traced=trace_gaps.is_whole(log, screen, accesses.kept))
         notes = (*made.source.notes, *explained.notes())
         made = replace(made, source=replace(made.source, notes=notes))
         return made, templates, explained

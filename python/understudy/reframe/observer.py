@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from understudy.errors import UnderstudyError
-from understudy.tracing.darshan import LOG_HINTS, ONE_COPY, VARIABLE, preloaded, runtime
+from understudy.tracing.darshan_runtime import LOG_HINTS, ONE_COPY, VARIABLE, preloaded, runtime
 
 __all__ = ["ONE_COPY", "VARIABLE", "preloaded", "runtime"]
 

@@ -18,7 +18,7 @@ from understudy.inference.interfaces import not_junk
 from understudy.inference.rewrites import passes_of
 from understudy.inference.screen import MAX_BYTES, Screen
 from understudy.inference.table import ALL_RANKS
-from understudy.inference.tracecheck import Ids, Kept, gaps
+from understudy.inference.trace_gaps import Ids, Kept, gaps
 from understudy.tracing.files import File, Made, Path
 from understudy.units import size
 

@@ -35,7 +35,7 @@ class Processes:
     """All processes of a trace, one call after the other. `roots`: directories whose files count;
     none: that in which the program was started."""
 
-    call_s: float = 20e-6  # that strace takes: shared/design/storage-requests.md
+    call_s: float = 20e-6  # that strace takes, with seccomp
     pause_s = math.inf  # steps begin where ranks need each other alone
 
     def __init__(self, roots: Iterable[str] = ()) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from understudy.errors import UnderstudyError, one_line
 from understudy.files import expect_new, new_file, write_bytes
-from understudy.tracing import darshan
+from understudy.tracing import darshan_runtime
 from understudy.tracing.vocabulary import RANKS
 
 CALLS = "trace=%file,%desc,%process"
@@ -80,8 +80,8 @@ def _strace() -> str:
 
 
 def _darshan() -> str:
-    prefix = darshan.runtime()
-    darshan.preloaded(prefix)
+    prefix = darshan_runtime.runtime()
+    darshan_runtime.preloaded(prefix)
     return prefix
 
 
@@ -98,7 +98,9 @@ def record(
         raise UnderstudyError(f"{output}: cannot be written: expected a directory to write in")
     with tempfile.TemporaryDirectory(prefix="understudy-") as folder:
         if tool.name == DARSHAN:
-            status, logs = darshan.recorded(command, tool.path, Path(folder) / "logs", _run)
+            status, logs = darshan_runtime.recorded(
+                command, tool.path, Path(folder) / "logs", _run
+            )
             outputs = [output]
             if len(logs) > 1:
                 outputs = [output.with_stem(f"{output.stem}-{k}") for k in range(1, len(logs) + 1)]
