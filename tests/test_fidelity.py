@@ -39,8 +39,9 @@ from understudy.errors import UnderstudyError
 from understudy.inference import interfaces
 from understudy.judge.fidelity import Comparison, compare
 from understudy.judge.measures import Measure
-from understudy.judge.observation import Observation, Seen, observe
 from understudy.model import scaling, simulation
+from understudy.observations.logs import observe
+from understudy.observations.observation import Observation, Seen
 from understudy.paths import ROOT, where
 from understudy.readers import darshan
 from understudy.reframe import observer, volume

@@ -22,6 +22,7 @@ LAYERS = (
     ("inference", "model", "tracing"),
     ("skel",),
     ("readers",),
+    ("observations",),
     ("producers",),
     ("records",),
     ("judge",),
@@ -65,6 +66,20 @@ def test_every_part_of_the_package_has_its_place_in_the_order() -> None:
     assert {part(m) for m in modules()} == set(RANK) - {
         name for name in RANK if not list(PACKAGE.glob(f"{name}*"))
     }
+
+
+def test_a_verdict_describes_no_log() -> None:
+    """Its sides are observed before: an error of the description cannot pass for one of a side."""
+    known = modules()
+    called = {
+        name
+        for module, path in known.items()
+        if part(module) == "judge"
+        for _, name in imports(path, known)
+    }
+    assert {"readers", "skel", "tracing"} & {part(name) for name in called} == set()
+    assert "understudy.observations.observation" in called
+    assert "understudy.observations.logs" not in called
 
 
 def test_no_import_goes_against_the_order() -> None:

@@ -8,7 +8,7 @@ import pytest
 from tests.readers.synthetic import Run, only
 from understudy.contracts.workload import provenance_of
 from understudy.inference.explanation import CONTRADICTED, LIBRARY, UNKNOWN, Explanation
-from understudy.judge.observation import observe
+from understudy.observations.logs import observe
 
 RANKS = 4
 MIB = 1 << 20

@@ -16,8 +16,8 @@ from understudy.files import expect_new, expect_not_read, write_text
 from understudy.judge.fidelity import Comparison, compare, outline
 from understudy.judge.limits import LIMIT_FRACTION
 from understudy.judge.measures import Measure
-from understudy.judge.scaled import observe_both
 from understudy.model.scaling import RULES
+from understudy.observations.scaled import observe_both
 
 
 def _number(_: click.Context, parameter: click.Parameter, value: float) -> float:

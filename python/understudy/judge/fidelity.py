@@ -15,7 +15,7 @@ from understudy.contracts.workload import Stream
 from understudy.judge.layers import Layer, compare_layers, lacking
 from understudy.judge.limits import LIMIT_FRACTION
 from understudy.judge.measures import Measure, counted, relative, sizes
-from understudy.judge.observation import Observation, Seen
+from understudy.observations.observation import Observation, Seen
 from understudy.semantics import words
 from understudy.semantics.calls import Calls
 

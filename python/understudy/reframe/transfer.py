@@ -23,8 +23,9 @@ from understudy.files import write_text
 from understudy.judge import transfer
 from understudy.judge.conditions import OBSERVED
 from understudy.judge.limits import LIMIT_FRACTION
-from understudy.judge.observation import Observation, observe, prepared
 from understudy.judge.transfer import APPLICATION, ARMS, CONTROL, HEADLINE, REPLICA
+from understudy.observations.logs import observe, prepared
+from understudy.observations.observation import Observation
 from understudy.producers import observed, player
 from understudy.readers import darshan
 from understudy.reframe import observer

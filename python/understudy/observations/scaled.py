@@ -7,8 +7,9 @@ from pathlib import Path
 from understudy.contracts import workload
 from understudy.darshanlog import open_log
 from understudy.errors import UnderstudyError
-from understudy.judge.observation import Observation, as_described, observe
 from understudy.model.scaling import RULES, scale, scale_bytes
+from understudy.observations.logs import observe
+from understudy.observations.observation import Observation, as_described
 
 
 def observe_both(

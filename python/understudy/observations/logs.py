@@ -1,6 +1,6 @@
-"""What was observed of an application or of its replica: streams, and their data calls.
+"""Observations of logs and workloads: streams, and their data calls.
 
-An observation is a workload or a Darshan log. A log is read by the reader that describes the
+A log is read by the reader that describes the
 original, so that both sides are seen with the same eyes. The player names its files
 <stream>[.<dump>][.f<file>][.<rank> or .g<group>][.<suffix>], those of floods
 <stream>.<dump>[.d<directory>/]<file>, and those of operations <stream>.made.<file>; in a log with
@@ -10,7 +10,7 @@ its own is not divided; everything else comes from Darshan's counters and times.
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -24,40 +24,16 @@ from understudy.darshanlog.names import NameBlock
 from understudy.darshanlog.records import Block
 from understudy.errors import UnderstudyError
 from understudy.inference import calls, interfaces
-from understudy.inference.interfaces import OF_METHOD, Interfaces, of_streams
+from understudy.inference.interfaces import OF_METHOD
 from understudy.inference.names import Templates
+from understudy.observations.observation import Observation, Seen, as_described
 from understudy.readers import darshan
-from understudy.semantics.calls import Calls, calls_of, total
+from understudy.semantics.calls import total
 from understudy.semantics.opens import prepared_opens
 from understudy.semantics.program import NEW, Begin, Close, Sync
 
 Ids = npt.NDArray[np.uint64]
 Numbers = npt.NDArray[np.int64]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
-    """A stream as it was observed; `calls` is None where they cannot be told apart, `guessed`
-    says that the times and sizes of its dumps are assumed.
-
-    `stands_for` is the original's stream whose files these are, where names tell; else empty.
-    """
-
-    stream: Stream
-    calls: Calls | None
-    stands_for: str = ""
-    guessed: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Observation:
-    """`workload`: what it was described as, for an observation that can be scaled."""
-
-    ranks: int
-    streams: tuple[Seen, ...]
-    interfaces: Interfaces  # of a log, its raw counters
-    notes: tuple[str, ...] = ()
-    workload: Workload | None = None
 
 
 def observe(path: Path, original: Observation | None = None, partial: bool = False) -> Observation:
@@ -82,19 +58,6 @@ def observe(path: Path, original: Observation | None = None, partial: bool = Fal
     lost = len(below.left_out)
     notes = [f"{lost} left out of the directory, such as {below.left_out[0]}"] if lost else []
     return replace(seen, notes=(*seen.notes, *notes))
-
-
-def as_described(described: Workload) -> Observation:
-    """What the player makes of a workload."""
-    return Observation(
-        ranks=described.ranks,
-        streams=tuple(
-            Seen(stream=stream, calls=calls_of(stream, described.ranks))
-            for stream in described.streams
-        ),
-        interfaces=of_streams(described.streams, described.ranks),
-        workload=described,
-    )
 
 
 # -- a log of any application ---------------------------------------------------------------------
