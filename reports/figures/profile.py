@@ -14,13 +14,13 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
-from understudy.observations.observation import as_described
 
 from understudy.contracts.measurement import StreamResult
 from understudy.contracts.workload import Step, Workload
 from understudy.errors import printable
 from understudy.judge.conditions import Case, Condition, described
 from understudy.judge.metrics import DATA_PHASES, nearest
+from understudy.observations.observation import as_described
 from understudy.report.axes import add_legend
 from understudy.report.colours import MUTED, place_colour
 from understudy.semantics.calls import Calls
