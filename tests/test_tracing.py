@@ -4,6 +4,7 @@ import json
 import signal
 import subprocess
 import time
+import tracemalloc
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -39,6 +40,38 @@ def traced(text: str, *below: str) -> Processes:
 
 def kinds(found: Processes) -> list[str]:
     return [f"{made.row['call']}{' fails' * bool(made.row.get('fails'))}" for made in found.made]
+
+
+# -- memory ---------------------------------------------------------------------------------------
+
+
+def test_a_call_of_a_trace_takes_no_object() -> None:
+    count = 40_000
+    lines = [
+        f'7 {k}.5 pwrite64(3</d/a>, ""..., 4096, {4096 * (k % 9973)}) = 4096 <0.000002>'
+        for k in range(count)
+    ]
+    first = '7 0.1 openat(AT_FDCWD</d>, "a", O_RDWR|O_CREAT, 0666) = 3</d/a> <0.000002>'
+    found = Processes(("/d",))
+    tracemalloc.start()
+    try:
+        found.follow(parse([first, *lines]))
+        held, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert held < 64 * count
+    _, *writes = found.made
+    assert [m.row["at"] for m in writes] == [4096 * (k % 9973) for k in range(count)]
+    assert [m.begin_s for m in writes] == [k + 0.5 for k in range(count)]
+    assert (found.begin_s, found.end_s) == (0.1, count - 0.5 + 0.000002)
+
+
+def test_a_place_beyond_all_files_is_a_damaged_line() -> None:
+    text = """7 0.1 openat(AT_FDCWD</d>, "a", O_RDWR|O_CREAT, 0666) = 3</d/a> <0.000002>
+7 0.2 pwrite64(3</d/a>, ""..., 4096, 99999999999999999999) = 4096 <0.000002>
+"""
+    found = traced(text)
+    assert kinds(found) == ["open"] and found.left_out == {"lines that are damaged": 1}
 
 
 # -- lines ----------------------------------------------------------------------------------------

@@ -1,6 +1,9 @@
 """Files as the calls of a trace show them: names, open files, descriptors, calls."""
 
+from array import array
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from operator import add
 from typing import Any
 
 Row = dict[str, Any]
@@ -88,3 +91,53 @@ class Made:
     file: File | None = None  # whose bytes it moves
     source: File | None = None  # whose bytes it copies
     changes: bool = False  # names, sizes or bytes
+
+
+class MadeCalls:
+    """Many calls, in 28 bytes each and once what several of them have in common: all but their
+    times and the place in the file."""
+
+    def __init__(self) -> None:
+        self._kinds: dict[tuple[Any, ...], int] = {}
+        self._firsts: list[Made] = []  # of each kind
+        self._of = array("I")
+        self._at = array("q")
+        self._times = array("d")
+
+    def append(self, call: Made) -> None:
+        """Add a call; its row stays as it is."""
+        row = call.row
+        rest = (tuple(v) if k == "flags" else v for k, v in row.items() if k != "at")
+        of = (call.rank, call.path, call.to, id(call.file), id(call.source), call.changes)
+        key = (*of, *row, *rest)
+        kind = self._kinds.setdefault(key, len(self._firsts))
+        if kind == len(self._firsts):
+            self._firsts.append(call)
+        self._at.append(row.get("at", 0))  # or OverflowError
+        self._of.append(kind)
+        self._times.extend((call.begin_s, call.seconds))
+
+    def __len__(self) -> int:
+        return len(self._of)
+
+    def __iter__(self) -> Iterator[Made]:
+        return map(self.__getitem__, range(len(self)))
+
+    def __getitem__(self, k: int) -> Made:
+        one, at = self._firsts[self._of[k]], self._at[k]
+        row = one.row if one.row.get("at", 0) == at else one.row | {"at": at}
+        begin_s, seconds = self._times[2 * k : 2 * k + 2]
+        return Made(
+            one.rank, begin_s, seconds, row, one.path, one.to, one.file, one.source, one.changes
+        )
+
+    @property
+    def ranks(self) -> set[int]:
+        """Those that made calls."""
+        return {call.rank for call in self._firsts}
+
+    @property
+    def span_s(self) -> tuple[float, float]:
+        """The begin of the first and the end of the last; there is one at least."""
+        begins, seconds = self._times[::2], self._times[1::2]
+        return min(begins), max(map(add, begins, seconds))

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 from typing import Any
 
-from understudy.tracing.files import Descriptor, File, Made, Opened, Path, Process
+from understudy.tracing.files import Descriptor, File, Made, MadeCalls, Opened, Path, Process
 from understudy.tracing.lines import Line, number, path_of, split, unquoted
 from understudy.tracing.vocabulary import (
     ADVICE,
@@ -41,7 +41,7 @@ class Processes:
     def __init__(self, roots: Iterable[str] = ()) -> None:
         self.roots = tuple(roots)
         self.paths: dict[str, Path] = {}
-        self.made: list[Made] = []
+        self.made = MadeCalls()
         self.files: list[File] = []
         self.left_out: Counter[str] = Counter()
         self.elsewhere: Counter[str] = Counter()  # bytes read, by the path of the file
@@ -56,17 +56,17 @@ class Processes:
     def ranks(self) -> dict[int, int]:
         """The number in the workload of each rank that made calls on the files; to be asked, as
         the times, behind all calls."""
-        return {rank: k for k, rank in enumerate(sorted({m.rank for m in self.made}))}
+        return {rank: k for k, rank in enumerate(sorted(self.made.ranks))}
 
     @cached_property
     def begin_s(self) -> float:
         """The begin of the first call on the files."""
-        return min(m.begin_s for m in self.made)
+        return self.made.span_s[0]
 
     @cached_property
     def end_s(self) -> float:
         """The end of the last one."""
-        return max(m.begin_s + m.seconds for m in self.made)
+        return self.made.span_s[1]
 
     def follow(self, lines: Iterable[Line]) -> None:
         """Take the calls of a trace."""
@@ -85,7 +85,7 @@ class Processes:
                 continue
             try:
                 taker(self, self._processes[line.pid], line, line.arguments)
-            except (IndexError, ValueError):
+            except (IndexError, OverflowError, ValueError):
                 self.left_out["lines that are damaged"] += 1
 
     def opened(self, pid: int, fd: int) -> Opened | None:
@@ -223,7 +223,8 @@ class Processes:
     # -- calls ------------------------------------------------------------------------------------
 
     def _add(self, process: Process, line: Line, row: Row, **more: Any) -> None:
-        self.made.append(Made(process.rank, line.begin_s, line.seconds, row, **more))
+        seconds = 0.0 if row["call"] == "dup" else line.seconds  # a fork makes many
+        self.made.append(Made(process.rank, line.begin_s, seconds, row, **more))
         for name in (more.get("path"), more.get("to")) if "fails" not in row else ():
             if name is not None:
                 self._confirm(name)
@@ -240,7 +241,6 @@ class Processes:
     def _copied(self, process: Process, line: Line, one: Descriptor, closes: bool) -> Descriptor:
         handle = self._handle(process.rank)
         self._add(process, line, {"call": "dup", "of": one.handle, "as": handle})
-        self.made[-1].seconds = 0
         return Descriptor(handle, one.opened, closes)
 
     def _close(self, process: Process, line: Line, fd: int) -> None:
