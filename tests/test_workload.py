@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from tests.support.keys import keys_of, to_keys
-from tests.support.player import program
+from tests.support.player import play, program, strace
 from understudy.cli import main
 from understudy.contracts import workload
 from understudy.contracts.workload import (
@@ -601,3 +601,38 @@ def test_the_player_and_the_package_agree_on_names(
         check=False,
     )
     assert (done.returncode == 0) is good, done.stderr
+
+
+@pytest.mark.parametrize("method", ["posix", "stdio"])
+def test_files_are_read_through_the_open_that_wrote_them(method: str, tmp_path: Path) -> None:
+    """As with fopen(…, "w+"), fwrite, rewind and fread."""
+    move = {"type": "byte", "shape": [8192], "transfer_bytes": 512}
+    opened = {"open": "s", "mode": "keep"}
+    wrote = ["begin", opened, {"write": "v"} | move]
+    read = ["begin", {"open": "s", "mode": "read", "last": "s"}, {"read": "v"} | move, "close"]
+    row = {
+        "schema": "understudy/workload/3",
+        "name": "scratch",
+        "description": "",
+        "ranks": 2,
+        "scaling": {"rule": "weak", "from_ranks": 2},
+        "runtime_s": 1,
+        "source": {"format": "test", "version": "1", "reader": "none", "notes": []},
+        "provenance": [],
+        "compute": "sleep",
+        "sets": [{"name": "s", "of": "each rank", "index": 1}],
+        "streams": [
+            {"name": "s", "role": "output", "method": method, "close_last": True}
+            | {"steps": [{"at": 0, "do": wrote}]},
+            {"name": "r", "role": "input", "method": method, "steps": [{"at": 0, "do": read}]},
+        ],
+    }
+    path = tmp_path / "scratch.json"
+    path.write_text(json.dumps(row), encoding="utf-8")
+    played = play(path, 2, tmp_path / "data", "--verify")
+    assert played.verification is not None and played.verification.wrong_bytes == 0
+    calls = [strace(), "-ff", "-qq", "-e", "trace=openat", "-o", "calls", "--"]
+    play(path, 2, tmp_path / "data", before=calls)
+    made = "".join(each.read_text() for each in tmp_path.glob("calls.*"))
+    opens = re.findall(r'"(?:[^"]*/)?s[.0-9]+", ([A-Z_|]+)', made)
+    assert len(opens) == 2 and all({"O_RDWR", "O_CREAT"} <= {*how.split("|")} for how in opens)

@@ -245,17 +245,30 @@ int64_t und_fold_bytes(const struct und_stream *stream)
     return bytes;
 }
 
+static bool reads_open(const struct und_workload *workload, const struct und_stream *stream)
+{
+    const struct und_stream *base = stream->source >= 0 ? &workload->streams[stream->source] : NULL;
+    return base && (base->stays_open || und_stream_contents(base) < base->dump_count);
+}
+
+bool und_fold_is_read_open(const struct und_workload *workload, int s)
+{
+    for (int other = 0; other < workload->stream_count; ++other)
+        if (workload->streams[other].source == s && reads_open(workload, &workload->streams[other]))
+            return true;
+    return false;
+}
+
 void und_fold_needs(const struct und_workload *workload, const struct und_stream *stream, bool needs[UND_NEEDS])
 {
     const bool writes = stream->operation == UND_WRITES, again = und_stream_contents(stream) > stream->own.names;
-    const struct und_stream *base = stream->source >= 0 ? &workload->streams[stream->source] : NULL;
     const bool goes_on = und_stream_contents(stream) < stream->dump_count;
     needs[UND_UPDATE] = writes && und_stream_updates(stream) && again;
     needs[UND_REOPEN] = und_stream_grows(stream) && !stream->stays_open && again;
     needs[UND_REWRITE] = writes && und_stream_rewrites(stream) && again;
     needs[UND_EXTENDS] = stream->behind >= 0 || stream->followed_by >= 0;
-    needs[UND_READS_OTHER] = base != NULL;
-    needs[UND_READS_OPEN] = base && (base->stays_open || und_stream_contents(base) < base->dump_count);
+    needs[UND_READS_OTHER] = stream->source >= 0;
+    needs[UND_READS_OPEN] = reads_open(workload, stream);
     needs[UND_CONTINUES] = goes_on || stream->notes_places;
     needs[UND_FLOOD] = stream->own.owner == UND_EACH_ROW;
     needs[UND_WRITE_THROUGH] = stream->write_through;

@@ -27,6 +27,9 @@ int64_t und_fold_lookups_memory(const struct und_stream *stream);
 /* What the stream needs of its method. */
 void und_fold_needs(const struct und_workload *workload, const struct und_stream *stream, bool needs[UND_NEEDS]);
 
+/* Do others read the files of stream `s` while it has them open? */
+bool und_fold_is_read_open(const struct und_workload *workload, int s);
+
 /* Have the dumps of a set with a file for each row the same files? False with the message. */
 bool und_fold_check_sets(const struct und_stream *stream, int s, const char *file, struct und_error *error);
 

@@ -69,7 +69,7 @@ struct und_open {
     bool turns;              /* comm is this rank alone; others have the file open before and after it */
     bool write_through;      /* every write returns with its bytes on storage; only where the method can */
     bool append;             /* datasets grow along dimension 0 while the file stays open */
-    bool looks_up;           /* reads are made between writes */
+    bool looks_up;           /* reads are made between writes, or by others through the same open */
     bool lasting;            /* sync waits until storage has the bytes; false: until the system has them */
     int64_t transfer_bytes;  /* maximum of any call */
     int64_t bytes;           /* that this rank will write up to the first sync or close; 0: not known */

@@ -101,7 +101,9 @@ def computes_or_sleeps(player: Player) -> None:
             before = children_cpu_s()
             player.play(timed([0.0, 1.0]) | {"compute": compute})
             used[compute] = children_cpu_s() - before
-        expect(used["busy"] > used["sleep"] + 0.25, f"CPU seconds {used}")
+        expect(
+            used["busy"] > 1.5 * used["sleep"], f"CPU seconds {used}"
+        )  # however busy others are
 
     in_time(once)
 

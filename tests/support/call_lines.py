@@ -151,7 +151,7 @@ class _Dump:
             any(isinstance(i, Sync) for i in each) and not self.walk.prepares
         )
         through = any(getattr(i, "write_through", False) for i in each)
-        looks_up = any(m.lookups for m in moves)
+        looks_up = self.walk.is_read_open or any(m.lookups for m in moves)
         appends = not self.thread.set.numbered and not self.walk.writer
         found = {"write-through": through, "append": appends and not self.flood}
         found |= {"looks-up": looks_up, "lasting": lasting}

@@ -35,7 +35,9 @@ class Counting(Sums):
         super().__init__(walk.thread, walk.segments, tally)
         self.walk = walk
         self.direct = any(i.direct for i in opening(walk.thread))
-        self.looks_up = any(isinstance(i, Move) and i.lookups for i in instructions(walk.thread))
+        self.looks_up = walk.is_read_open or any(
+            isinstance(i, Move) and i.lookups for i in instructions(walk.thread)
+        )
         self.open: dict[tuple[int, int], File] = {}
         self.written: dict[int, list[Written]] = {}
         self.looked: dict[int, list[Written]] = {}
@@ -98,6 +100,8 @@ class Counting(Sums):
                 self.tally.decline("STDIO_MAX_BYTE_WRITTEN")
             if self.looks_up or not self.walk.writes:
                 known = ranks & False
+            if self.walk.is_read_open or opened.lent.any():  # where the other left it
+                self.tally.decline("STDIO_SEEKS", "STDIO_FLUSHES")
         return File(ranks, end, self.none, known)
 
     def _count_opens(self, opened: Opened, ranks: Mask, dumps: Dumps) -> None:

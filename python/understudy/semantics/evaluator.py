@@ -10,7 +10,7 @@ from functools import lru_cache
 from itertools import pairwise
 
 from understudy.semantics.dump import Dump, State
-from understudy.semantics.needs import borrows
+from understudy.semantics.needs import borrows, reads_open
 from understudy.semantics.preparation import preparing
 from understudy.semantics.program import (
     Body,
@@ -51,7 +51,9 @@ def evaluate_set(program: Program, files: FileSet) -> list["Walk"]:
             made.append(Walk(preparing(thread), segments, made, prepares=True))
         played.append(Walk(thread, segments, played))
     for walk in (*made, *played):
-        _close_last(walk, [other for other in played if other.writer is walk])
+        readers = [other for other in played if other.writer is walk]
+        walk.is_read_open = any(reads_open(other.thread, threads) for other in readers)
+        _close_last(walk, readers)
     return [*made, *played]
 
 
@@ -85,6 +87,7 @@ class Walk(State):
     ) -> None:
         super().__init__(thread, segments, before)
         self.prepares = prepares
+        self.is_read_open = False  # others read its files through the same open
         self.dumps += self._walk()
 
     @property

@@ -42,7 +42,7 @@ def _needs(thread: Stream, threads: Sequence[Stream]) -> Iterator[str]:
         yield "extends"
     if last:
         yield "reads"
-    if _goes_on(thread, threads) or (last and (owner.closes or _goes_on(owner, threads))):
+    if _goes_on(thread) or _has_places(thread, threads) or reads_open(thread, threads):
         yield "continues"
     if thread.set.owner == EACH_ROW:
         yield "flood"
@@ -72,6 +72,12 @@ def borrows(thread: Stream) -> bool:
     return thread.last is not None
 
 
+def reads_open(thread: Stream, threads: Sequence[Stream]) -> bool:
+    """Whether it reads files of another stream that this one has open."""
+    owner = next((t for t in threads if t.name == thread.last), None)
+    return owner is not None and (owner.closes or _goes_on(owner))
+
+
 def _empties(thread: Stream) -> bool:
     return any(
         isinstance(i, Remove) or (isinstance(i, Open) and i.mode == TRUNCATE)
@@ -79,8 +85,12 @@ def _empties(thread: Stream) -> bool:
     )
 
 
-def _goes_on(thread: Stream, threads: Sequence[Stream]) -> bool:
-    """Whether dumps go on with the files of the one before, or places in them are used again."""
+def _goes_on(thread: Stream) -> bool:
+    """Whether dumps go on with the files of the one before."""
+    return contents(thread) < sum(s.count for s in thread.steps)
+
+
+def _has_places(thread: Stream, threads: Sequence[Stream]) -> bool:
+    """Whether places in its files are used again."""
     alike = [t for t in threads if t.set == thread.set]
-    placed = any(isinstance(i, Move) and i.at is not None for t in alike for i in instructions(t))
-    return placed or contents(thread) < sum(s.count for s in thread.steps)
+    return any(isinstance(i, Move) and i.at is not None for t in alike for i in instructions(t))
