@@ -24,6 +24,11 @@ def size(count: float | None) -> str:
     return f"{value:.{digits}f} {prefixes[0]}iB"
 
 
+def number(count: int, noun: str) -> str:
+    """A number of things: 1 rank, 1,024 ranks."""
+    return f"{count:,} {noun}{'s' * (count != 1)}"
+
+
 def exact(count: float | None) -> str:
     """Bytes in full: 37,750,784 B."""
     return NOT_MEASURED if count is None else f"{count:,.0f} B"
