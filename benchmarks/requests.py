@@ -12,6 +12,10 @@ the first call is measured by a program that makes no calls, and subtracted.
     python -m benchmarks.requests --program sort --storage open2ms
     python -m benchmarks.requests --series third               # kept in benchmarks/requests.jsonl
     python -m benchmarks.requests --markdown docs/results/requests.md
+    python -m benchmarks.requests --from counters              # of Darshan (DARSHAN_RUNTIME)
+
+Replicas from counters are judged otherwise (see `benchmarks.support.counted`). The player tells
+their requests from those of the files that it prepares for them.
 """
 
 import argparse
@@ -23,23 +27,28 @@ import subprocess
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+from benchmarks.support import counted
+from benchmarks.support.counted import NAMED, SILENT
 from benchmarks.support.programs import PROGRAMS, Program
 from understudy.contracts.workload import load
 from understudy.errors import UnderstudyError
 from understudy.judge.limits import LIMIT_FRACTION
 from understudy.judge.transfer import FAILED, KINDS, OUTSIDE, UNDECIDED, WAITS, WITHIN, Requests
 from understudy.paths import ROOT
+from understudy.producers.observed import requests_in
 from understudy.readers import strace
 from understudy.semantics.program import calls_of_system
 from understudy.tracing.recording import STRACE, chosen, record
 
 Row = dict[str, Any]
+Arms = Callable[[Sequence[str]], Row]  # on a storage with these options
 SKIPPED, UNALIGNED = "skipped", "unaligned_write"
 ARMS = ("application", "replica", "again")
 # Else a run that takes longer looks more often.
@@ -51,6 +60,7 @@ STORAGES = {
 }
 REPEATS = 0.05  # of the time of a program that repeats itself
 KEPT = ROOT / "benchmarks" / "requests.jsonl"
+COUNTS = ".understudy-requests"
 _PLAYER = ROOT / "build" / "bin" / "understudy-replay"
 
 
@@ -62,7 +72,7 @@ class Storage:
 
     def taken(self) -> Row:
         """The counts since they were taken last."""
-        counts = self.mount / ".understudy-requests"
+        counts = self.mount / COUNTS
         found: Row = json.loads(counts.read_text())
         counts.write_text("")
         return found
@@ -88,11 +98,20 @@ def storage(folder: Path, options: Sequence[str]) -> Iterator[Storage]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
+@cache
+def settings() -> dict[str, str]:
+    """The environment of all commands."""
+    command = f'. "{ROOT}/setup-env.sh" 2>/dev/null; env -0'
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=True)
+    return dict(line.split("=", 1) for line in done.stdout.split("\0") if line)
+
+
 def shell(command: str, folder: Path) -> None:
     """Runs a command, which must succeed."""
     done = subprocess.run(
-        ["bash", "-c", f'. "{ROOT}/setup-env.sh" 2>/dev/null; {command}'],
+        ["bash", "-c", command],
         cwd=folder,
+        env=settings(),
         capture_output=True,
         text=True,
         check=False,
@@ -164,16 +183,20 @@ def of_application(program: Program, options: Sequence[str], folder: Path) -> Ro
         return fs.taken() | {"elapsed_s": elapsed_s}
 
 
-def of_replica(workload: Path, options: Sequence[str], folder: Path) -> Row:
+def of_replica(
+    workload: Path, options: Sequence[str], folder: Path, prepares: bool = False
+) -> Row:
     """Requests of the player, the seconds from its first call to its last, and those of I/O of
-    all ranks."""
+    all ranks. Where it `prepares` files, without the requests before the first dump."""
     ranks = load(workload).ranks
     with storage(folder, options) as fs:
         fs.taken()
         result = fs.mount.parent / "result.json"
         where = f"-o {fs.mount}/try -O {result} -k --time-scale 0"
+        where += f" --requests {fs.mount}/{COUNTS}" if prepares else ""
         shell(f"mpirun -n {ranks} {_PLAYER} -w {workload} {where}", fs.mount.parent)
-        row = fs.taken()
+        ends = (Path(f"{result}.{when}") for when in ("last", "first"))
+        row = requests_in(*ends) if prepares else fs.taken()
         (repetition,) = json.loads(result.read_text())["repetitions"]
     phases = [p for s in repetition["streams"] for d in s["dumps"] for p in d["phases"]]
     phases = [p for p in phases if p["operations"]]
@@ -228,6 +251,8 @@ def state(case: Row) -> str:
     """Of the replica: that of its requests, and of its time where that is decided."""
     if "application" not in case:
         return FAILED if FAILED in case else SKIPPED
+    if "said" in case:
+        return counted.state(case)
     found = {one.state for one in compared(case)}
     found |= {time_state(case)} - {UNDECIDED}
     return next(state for state in (OUTSIDE, UNDECIDED, WITHIN) if state in found)
@@ -238,45 +263,72 @@ def plain(error: UnderstudyError, base: Path) -> str:
     return str(error).replace(f"{ROOT}/", "").replace(f"{base}/", "")
 
 
-def cases(name: str, storages: Iterable[str]) -> Iterator[Row]:
+def from_trace(name: str, program: Program, base: Path) -> tuple[Row, Arms]:
+    """What is known of a program's trace, and its arms on a storage."""
+    workload = traced(name, program, base)
+    nothing = without_calls(workload)
+    free, free_again = (of_application(program, (), base / "free")["elapsed_s"] for _ in range(2))
+    free_replica = of_replica(workload, (), base / "free")["elapsed_s"]
+
+    def arms(options: Sequence[str]) -> Row:
+        first = of_application(program, options, base / "first")
+        replica = of_replica(workload, options, base / "replica")
+        before = of_replica(nothing, options, base / "before")
+        again = of_application(program, options, base / "again")
+        for kind in KINDS[:-1]:
+            for key in ("requests", "bytes", "waited_s"):
+                replica[kind][key] -= before[kind][key]
+        replica["unaligned_writes"] -= before["unaligned_writes"]
+        replica["cost_s"] = replica["elapsed_s"] - free_replica
+        first["cost_s"] = first["elapsed_s"] - free
+        again["cost_s"] = again["elapsed_s"] - free_again
+        return {"application": first, "replica": replica, "again": again}
+
+    return size_of(workload), arms
+
+
+def from_counters(name: str, program: Program, base: Path) -> tuple[Row, Arms]:
+    """What a program's description says of its log, and its arms on a storage."""
+    work, workload = base / "counted", base / f"{name}.json"
+    work.mkdir()
+    shell(program.prepared, work)
+    logs = counted.recorded(program, work, base / "logs", settings())
+    about = counted.described(logs, workload)
+
+    def arms(options: Sequence[str]) -> Row:
+        return {
+            "application": of_application(program, options, base / "first"),
+            "replica": of_replica(workload, options, base / "replica", prepares=True),
+            "again": of_application(program, options, base / "again"),
+        }
+
+    return about, arms
+
+
+SOURCES = {"trace": from_trace, "counters": from_counters}
+
+
+def cases(name: str, storages: Iterable[str], source: str) -> Iterator[Row]:
     """The cases of a program, one that cannot be run or played included."""
     program = PROGRAMS[name]
-    about: Row = {"program": name}
+    about: Row = {"program": name, "from": source}
     if program.lacks:
         yield about | {"skipped": f"{', '.join(program.lacks)} is missing ({program.package})"}
         return
     with tempfile.TemporaryDirectory(prefix="requests-") as folder:
         base = Path(folder)
         try:
-            workload = traced(name, program, base)
-            about |= size_of(workload)
-            nothing = without_calls(workload)
-            free, free_again = (
-                of_application(program, (), base / "free")["elapsed_s"] for _ in range(2)
-            )
-            free_replica = of_replica(workload, (), base / "free")["elapsed_s"]
+            known, arms = SOURCES[source](name, program, base)
         except UnderstudyError as error:
             yield about | {"failed": plain(error, base)}
             return
+        about |= known
         for where in storages:
-            options = STORAGES[where]
             row = about | {"storage": where}
             try:
-                first = of_application(program, options, base / "first")
-                replica = of_replica(workload, options, base / "replica")
-                before = of_replica(nothing, options, base / "before")
-                again = of_application(program, options, base / "again")
+                yield row | arms(STORAGES[where])
             except UnderstudyError as error:
                 yield row | {"failed": plain(error, base)}
-                continue
-            for kind in KINDS[:-1]:
-                for key in ("requests", "bytes", "waited_s"):
-                    replica[kind][key] -= before[kind][key]
-            replica["unaligned_writes"] -= before["unaligned_writes"]
-            replica["cost_s"] = replica["elapsed_s"] - free_replica
-            first["cost_s"] = first["elapsed_s"] - free
-            again["cost_s"] = again["elapsed_s"] - free_again
-            yield row | {"application": first, "replica": replica, "again": again}
 
 
 def words(case: Row) -> list[str]:
@@ -285,6 +337,8 @@ def words(case: Row) -> list[str]:
     if "calls" in case:
         size = [f"{case['calls']:,} → {case['nodes']:,}", f"{case['xz_bytes'] / 1000:.1f}"]
     about = [f"`{case['program']}`", case.get("storage", "all")]
+    if case.get("from") == "counters":
+        return [*about, *of_counters(case)]
     if "application" not in case:
         why = case.get(FAILED) or case.get(SKIPPED) or ""
         return [*about, escaped(why), "", "", state(case), *size]
@@ -299,6 +353,19 @@ def words(case: Row) -> list[str]:
     time += "" if time_state(case) != UNDECIDED else " (undecided)"
     shown = f"{waits[0]:.2f} s: {ratio(waits[0], waits[1])}, {ratio(waits[0], waits[2])}"
     return [*about, kinds, shown, time, state(case), *size]
+
+
+def of_counters(case: Row) -> list[str]:
+    """The columns of a case from counters behind program and storage."""
+    if "application" not in case:
+        return [escaped(case.get(FAILED) or case.get(SKIPPED) or ""), "", state(case), ""]
+    kinds = []
+    for kind, state_ in counted.judged(case).items():
+        one = next(one for one in compared(case) if one.kind == kind)
+        shown = f"{kind} {one.application:g} ({one.replica:g}, {one.control:g})"
+        kinds.append(shown if state_ == WITHIN else f"{shown} **{state_}**")
+    waits = f"{waited(case['application']):.2f} s"
+    return ["; ".join(kinds), waits, state(case), f"{case['explained']:.0%}"]
 
 
 def _others(application: float, replica: float, again: float, state: str) -> str:
@@ -320,6 +387,10 @@ def escaped(text: str) -> str:
     return "".join(f"\\{c}" if c in "\\|<>*_`[]&" else c for c in plain)
 
 
+COLUMNS_OF_COUNTERS = (
+    *("program", "storage", "requests: application (replica, again)"),
+    *("waits", "replica", "explained"),
+)
 COLUMNS = (
     *("program", "storage", "requests: application (replica, again)"),
     *("waits: application: replica, again", "time: replica, again", "replica"),
@@ -329,12 +400,15 @@ COLUMNS = (
 
 def table(found: Sequence[Row]) -> list[str]:
     """A table of Markdown, and a line that counts the states."""
-    rows = ["| " + " | ".join(row) + " |" for row in (COLUMNS, *(words(case) for case in found))]
-    rows.insert(1, "|" + "---|" * len(COLUMNS))
+    told = any(case.get("from") == "counters" for case in found)
+    columns = COLUMNS_OF_COUNTERS if told else COLUMNS
+    rows = ["| " + " | ".join(row) + " |" for row in (columns, *(words(case) for case in found))]
+    rows.insert(1, "|" + "---|" * len(columns))
     counts = Counter[str]()
     for case in found:  # one without a storage stands for all of them
         counts[state(case)] += 1 if "storage" in case else len(STORAGES)
-    said = ", ".join(f"{counts[s]} {s}" for s in (WITHIN, OUTSIDE, UNDECIDED, FAILED, SKIPPED))
+    states = (WITHIN, NAMED, SILENT) if told else (WITHIN, OUTSIDE, UNDECIDED)
+    said = ", ".join(f"{counts[s]} {s}" for s in (*states, FAILED, SKIPPED))
     return [*rows, "", f"Of these {counts.total()} cases: {said}."]
 
 
@@ -358,6 +432,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--program", choices=PROGRAMS, action="append", help="default: all")
     parser.add_argument("--storage", choices=STORAGES, action="append", help="default: all")
+    parser.add_argument("--from", dest="source", choices=SOURCES, default="trace")
     parser.add_argument("--series", help=f"append the cases to {KEPT.name}, with this name")
     parser.add_argument(
         "--markdown", type=Path, metavar="PAGE", help="only write the tables of a page anew"
@@ -366,9 +441,8 @@ def main() -> None:
     if given.markdown:
         return write_tables(given.markdown)
     found = []
-    print("| " + " | ".join(COLUMNS) + " |")
     for name in given.program or PROGRAMS:
-        for case in cases(name, given.storage or STORAGES):
+        for case in cases(name, given.storage or STORAGES, given.source):
             found.append(case)
             print("| " + " | ".join(words(case)) + " |", flush=True)
             if given.series:

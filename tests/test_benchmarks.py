@@ -10,7 +10,7 @@ import pytest
 
 from benchmarks import macsio, replay, requests
 from benchmarks.macsio import Dataset
-from benchmarks.support import sides
+from benchmarks.support import counted, sides
 from benchmarks.support.ior import Pattern
 from understudy.contracts.workload import runs
 from understudy.paths import ROOT
@@ -193,3 +193,32 @@ def test_the_tables_of_requests_are_what_is_kept(tmp_path: Path) -> None:
     requests.write_tables(copy)
     assert copy.read_text() == page.read_text()
     assert copy.read_text().count("\n| `") == len(requests.KEPT.read_text().splitlines()) > 70
+
+
+def test_kinds_of_requests_are_judged_where_they_wait() -> None:
+    """One that waits little is left out; what repeats or lies between the runs is within."""
+
+    def arm(**requests: int) -> dict[str, dict[str, float]]:
+        waits = {"open": 2.0, "write": 5.0, "read": 1.0, "stat": 3.0, "create": 0.1}
+        return {
+            kind: {"requests": requests.get(kind, 0), "waited_s": waits.get(kind, 0.0)}
+            for kind in ("open", "create", "stat", "remove", "read", "write", "flush")
+        }
+
+    case = {
+        "program": "p",
+        "storage": "s",
+        "from": "counters",
+        "explained": 0.5,
+        "said": {"write": ["not known"]},
+        "application": arm(open=10, write=100, stat=5, create=1) | {"unaligned_writes": 0},
+        "again": arm(open=20, write=100, stat=5) | {"unaligned_writes": 0},
+        "replica": arm(open=9, write=120, stat=9, create=50) | {"unaligned_writes": 0},
+    }
+    expected = {"open": "within", "stat": "named", "write": "named"}
+    assert counted.judged(case) == expected and requests.state(case) == "named"
+    case["said"] = {}
+    assert counted.judged(case) == expected | {"write": "silent"}
+    failed = {"program": "q", "from": "counters", "failed": "a|b"}
+    *_, said = requests.table([case, failed])
+    assert said == "Of these 4 cases: 0 within, 0 named, 1 silent, 3 failed, 0 skipped."
