@@ -27,6 +27,7 @@ from understudy.inference.explanation import (
 )
 from understudy.paths import where
 from understudy.readers import darshan
+from understudy.semantics.opens import opens_of
 
 MIB = 1 << 20
 CASES = where("traces") / "cases"
@@ -139,6 +140,24 @@ def test_duplicates_of_descriptors_are_no_opens(tmp_path: Path) -> None:
     run = Run(nprocs=1)
     run.write("/s/a", MIB, 1.0, rank=0, OPENS=9, DUPS=8)
     assert not of_run(run, tmp_path).of(CONTRADICTED)
+
+
+@pytest.mark.parametrize(("fdopens", "opens"), [(0, 4), (3, 1)])
+def test_streams_of_open_descriptors_are_no_opens(
+    fdopens: int, opens: int, tmp_path: Path
+) -> None:
+    """A file that is opened, and three streams of it by fdopen() or by fopen()."""
+    run = Run(nprocs=1)
+    file = run.write("/s/a", MIB, 1.0, rank=0, module="STDIO", calls=3, OPENS=3, FDOPENS=fdopens)
+    times = {"F_OPEN_START_TIMESTAMP": 1.0, "F_OPEN_END_TIMESTAMP": 1.1, "F_META_TIME": 0.1}
+    counters = {"OPENS": 1 + fdopens, "DUPS": fdopens, "MODE": 0o644} | times
+    run.add(
+        "POSIX", {"id": file, "rank": 0} | {f"POSIX_{name}": n for name, n in counters.items()}
+    )
+    found: list[Explanation] = []
+    made = run.describe(tmp_path, told=found.append)
+    assert sum(opens_of(stream, 1) for stream in made.streams) == opens
+    assert not found[0].of(CONTRADICTED)
 
 
 def test_places_of_collective_calls_are_not_known_unless_each_rank_makes_one(

@@ -196,7 +196,11 @@ def test_flushes_that_the_application_never_made_are_found(tmp_path: Path) -> No
         run = Run(nprocs=1)
         file = run.write("/s/a", MIB, 1.0, rank=0, module="STDIO", calls=4, FLUSHES=4)
         if fsyncs:
-            run.add("POSIX", {"id": file, "rank": 0, "POSIX_OPENS": 1, "POSIX_FSYNCS": fsyncs})
+            run.add(
+                "POSIX",
+                {"id": file, "rank": 0, "POSIX_OPENS": 1, "POSIX_FILENOS": 1}
+                | {"POSIX_FSYNCS": fsyncs},
+            )
         logs.append(run.log(tmp_path / f"{name}.darshan"))
     made = compare(*map(observe, logs))
     assert list(made.failures()) == ["POSIX: flushes: 0 became 4 (+inf%)"]

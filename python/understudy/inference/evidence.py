@@ -32,11 +32,13 @@ MAX_SIZES = 16_384  # of calls that are told apart
 SIZE_BITS = 44  # of the largest of these calls, and of the last byte that was read
 ACCESSES = 4  # sizes of which a record names the commonest
 RENAMES = "POSIX_RENAME_SOURCES"
+# What is counted as an open beside, of a descriptor that is open.
+HANDLES = {"POSIX": ("POSIX_FILENOS", "POSIX_DUPS"), "STDIO": ("STDIO_FDOPENS",)}
 # Counters beside those that can be predicted, which these are corrected by, or which show what
 # nobody predicts.
 BESIDE = {
-    "POSIX": ("POSIX_FDSYNCS", "POSIX_FILENOS", "POSIX_DUPS", "POSIX_MMAPS", RENAMES),
-    "STDIO": ("STDIO_FDOPENS",),
+    "POSIX": ("POSIX_FDSYNCS", *HANDLES["POSIX"], "POSIX_MMAPS", RENAMES),
+    "STDIO": HANDLES["STDIO"],
     "MPI-IO": ("MPIIO_VIEWS",),
 }
 RECORDS, SHARED = "ranks of files", "files of all ranks"  # by the records of a module
@@ -182,9 +184,9 @@ class Records:
         calls = [n for n in names if any(is_call(n, way) for way in WAYS[:2])]
         used = np.any([block[n] > 0 for n in calls], axis=0)
         opens = sum(np.maximum(block[n], 0) for n in names if n.endswith("OPENS"))
+        opens = opens - sum(block[n] for n in HANDLES.get(module, ()) if n in block.dtype.names)
         unsure = opens > 1
         if module == "POSIX":
-            opens = opens - block["POSIX_FILENOS"] - block["POSIX_DUPS"]
             unsure = (opens > 1) & (block["POSIX_MODE"] > 0)
         elif module == "STDIO":  # which has no mode
             unsure = opens > 0

@@ -15,6 +15,7 @@ import numpy as np
 
 from understudy.inference import constants as levels
 from understudy.inference.evidence import (
+    HANDLES,
     RECORDS,
     RENAMES,
     SHARED,
@@ -392,25 +393,35 @@ class _Group:
 
     def _corrected(self, module: str) -> Iterator[tuple[str, int]]:
         """The counters of other calls, as they would be of the player's."""
-        counted, handle = self.evidence.counters[module], self._handles(module)
+        counted, others = self.evidence.counters[module], self._others(module)
         if module == "STDIO" and (below := self.evidence.counters.get("POSIX")):
             yield "POSIX_FSYNCS", below["POSIX_FSYNCS"] + below["POSIX_FDSYNCS"]
         for name in COUNTERS[module]:
             if not name.endswith(("OPENS", "STATS", "SYNCS", "FLUSHES")):
                 continue
             there = counted[name]
-            if name == "POSIX_OPENS":  # which counts each fileno() and dup() too
-                there -= counted["POSIX_FILENOS"] + counted["POSIX_DUPS"]
+            if name.endswith("_OPENS"):
+                there = self._opens(module, name) + others
             elif name == "POSIX_FSYNCS":
                 there += counted["POSIX_FDSYNCS"]
-            yield name, max(0, there + (handle if name.endswith("_OPENS") else 0))
+            yield name, max(0, there)
 
-    def _handles(self, module: str) -> int:
-        """Opens through stdio of files whose bytes POSIX has (C++ streams)."""
-        stdio = self.evidence.counters.get("STDIO")
-        if module != "POSIX" or stdio is None or self._moves("STDIO"):
+    def _opens(self, module: str, name: str) -> int:
+        """Opens without those of descriptors that are open."""
+        counted = self.evidence.counters[module]
+        return max(0, counted[name] - sum(counted.get(n, 0) for n in HANDLES.get(module, ())))
+
+    def _others(self, module: str) -> int:
+        """Opens through stdio of files whose bytes POSIX has (C++ streams), and through POSIX of
+        files whose bytes stdio has (fdopen)."""
+        other = {"POSIX": "STDIO", "STDIO": "POSIX"}.get(module, "")
+        if other not in self.evidence.counters or self._moves(other):
             return 0
-        return stdio["STDIO_OPENS"]
+        if module == "STDIO":
+            told = "STDIO_FDOPENS" in self.evidence.counters["STDIO"]
+            if not told or not self._moves("STDIO"):
+                return 0
+        return self._opens(other, f"{other}_OPENS")
 
     def _of_files(self, module: str) -> Iterator[Difference]:
         """Which ranks had which files; readers may have those of writers."""

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from understudy.darshanlog import Log
 from understudy.inference.calls import counters_of
-from understudy.inference.evidence import add_sizes
+from understudy.inference.evidence import HANDLES, add_sizes
 from understudy.inference.filters import without_filtered
 from understudy.inference.names import alike, is_junk
 from understudy.inference.screen import Screen
@@ -112,6 +112,11 @@ class Sums:
         return _set_of(self._log, "MPI-IO", lambda block: block["id"])
 
     @cached_property
+    def _tells_fdopen(self) -> bool:
+        """Whether opens of stdio are counted without fdopen()."""
+        return any("STDIO_FDOPENS" in b.dtype.names for b in _records(self._log, "STDIO"))
+
+    @cached_property
     def _streamed(self) -> IdSet:
         """Files that moved bytes through stdio."""
         return _set_of(self._log, "STDIO", lambda block: block["id"][_moved(block, "STDIO") > 0])
@@ -138,7 +143,7 @@ class Sums:
                 left &= ~mine
         if module == "STDIO":  # a C++ stream: its bytes are in POSIX, so its open belongs there
             left &= ~self._twins(block, ids, kept)
-        if module == "POSIX":  # opened, then given to fdopen(): its open is that of STDIO
+        if module == "POSIX":  # opened, then given to fdopen(): its open is one of STDIO
             left &= ~self._given(block, ids, kept)
         if left.any():
             totals = self._found.own.setdefault(_OWN[module], Totals())
@@ -159,13 +164,16 @@ class Sums:
         twins: Mask = kept & (_moved(block, "STDIO") == 0) & self._by_handle.has(ids)
         if twins.any():
             posix = self._found.own.setdefault("POSIX", Totals())
-            posix.opens = (posix.opens or 0) + _sum(block[twins], "STDIO_OPENS")
+            posix.opens = (posix.opens or 0) + _opens(block[twins], "STDIO")
         return twins
 
     def _given(self, block: Any, ids: Ids, kept: Mask) -> Mask:
         given: Mask = kept & (_moved(block, "POSIX") == 0)
         if given.any():
             given &= self._streamed.has(ids)
+        if given.any() and self._tells_fdopen:
+            stdio = self._found.own.setdefault("STDIO", Totals())
+            stdio.opens = (stdio.opens or 0) + _opens(block[given], "POSIX")
         if given.any() and (flushed := _flushes(_Columns(block[given]), "POSIX")):
             totals = self._found.own.setdefault("POSIX", Totals())
             totals.flushes = (totals.flushes or 0) + flushed
@@ -191,7 +199,7 @@ class Sums:
         if module != "STDIO":
             add_sizes(totals.sizes, kept, prefix, np.zeros(len(kept), np.int64))
         if module in _OPENS and totals.opens is not None:
-            totals.opens += _opens(block, whole, module)
+            totals.opens += _opens(block, module)
         if totals.flushes is not None:
             totals.flushes += _flushes(of_kept, module)
         if module in ("POSIX", "STDIO"):
@@ -285,12 +293,13 @@ def _calls(rows: Any, sums: _Columns, module: str, verb: str) -> Calls:
     return Calls(count=count, collective=collective, sizes=tuple(bins))
 
 
-def _opens(block: Any, sums: _Columns, module: str) -> int:
-    if module != "POSIX" or not (sums["POSIX_FILENOS"] or sums["POSIX_DUPS"]):
-        return sum(sums[name] for name in _OPENS[module])
-    # POSIX counts each fileno() and dup() too
-    opens, *other = (np.maximum(block[f"POSIX_{n}"], 0) for n in ("OPENS", "FILENOS", "DUPS"))
-    return int(np.maximum(opens - other[0] - other[1], 0).sum())
+def _opens(block: Any, module: str) -> int:
+    """Without those that Darshan counts for descriptors that are open."""
+    opens, others = (
+        sum((np.maximum(block[n], 0) for n in names if n in block.dtype.names), np.int64(0))
+        for names in (_OPENS[module], HANDLES.get(module, ()))
+    )
+    return int(np.maximum(opens - others, 0).sum())
 
 
 def _flushes(sums: _Columns, module: str) -> int:

@@ -43,6 +43,7 @@ OPERATION = np.dtype(
         ("made", "i8", (len(KINDS),)),
         ("moved", "?"),
         ("by_handle", "?"),
+        ("apart", "?"),  # opens of stdio are those without fdopen()
         ("creates", "?"),
         ("first_s", "f8"),
         ("last_s", "f8"),
@@ -68,7 +69,8 @@ def operations(block: Any, module: str) -> Rows:
     if module == "MPI-IO":
         made = [count("INDEP_OPENS") + count("COLL_OPENS")]
     elif module == "STDIO":
-        made = [count("OPENS")]
+        made = [np.maximum(count("OPENS") - count("FDOPENS"), 0)]
+        rows["apart"] = f"{prefix}_FDOPENS" in names
     else:  # each fileno() and dup() is counted as well
         handles = count("FILENOS")
         opens = np.maximum(count("OPENS") - handles - count("DUPS"), 0)
@@ -104,7 +106,11 @@ def own(found: Rows, libraries: npt.NDArray[np.uint64]) -> Rows:
     left |= twins & np.isin(found["file"], above)
     made = found.copy()
     made["method"][twins] = METHODS.index("posix")
-    made["method"][given], made["made"][given, :2] = METHODS.index("stdio"), 0  # but renames
+    # Opened, then given to fdopen(): where that is not told apart, its open is that of stdio.
+    lost = ("stat",) if found["apart"].any() else ("open", "stat")
+    made["method"][given] = METHODS.index("stdio")
+    for kind in lost:
+        made["made"][given, KINDS.index(kind)] = 0
     mine: Rows = made[~left & made["made"].any(axis=1)]
     return mine
 
