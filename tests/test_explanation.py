@@ -160,6 +160,30 @@ def test_streams_of_open_descriptors_are_no_opens(
     assert not found[0].of(CONTRADICTED)
 
 
+def test_files_that_are_written_and_read_are_each_counted(tmp_path: Path) -> None:
+    """Of five files that are read, one is written: taken for one that is appended to."""
+    run = Run(run_time_s=100.0, nprocs=1)
+    for n in range(5):
+        more = {"READS": 2, "BYTES_READ": 28, "MAX_BYTE_READ": 21, "FLUSHES": 1}
+        more |= {"F_READ_START_TIMESTAMP": 60.0 + n, "F_READ_END_TIMESTAMP": 60.1 + n}
+        more |= {"OPENS": 3, "F_READ_TIME": 0.001}
+        run.write(f"/s/a{n}", 22, 1.0 + 2 * n, rank=0, module="STDIO", **more)
+    assert differences(of_run(run, tmp_path))["files that are written"] == (1, 5)
+
+
+def test_opens_of_directories_may_be_none_of_files(tmp_path: Path) -> None:
+    """Darshan counts the opens of both, of which a directory is one that others are in."""
+    for name, unknown in (("/s/d", (CREATED,)), ("/s/e", ())):
+        (tmp_path / name[3:]).mkdir()
+        run = Run(nprocs=1)
+        run.write("/s/d/a", MIB, 1.0, rank=0)
+        times = {"F_OPEN_START_TIMESTAMP": 5.0, "F_OPEN_END_TIMESTAMP": 5.1, "F_META_TIME": 0.1}
+        counters = {f"POSIX_{key}": n for key, n in ({"OPENS": 9} | times).items()}
+        run.add("POSIX", {"id": run.file(name), "rank": 0} | counters)
+        log = of_run(run, tmp_path / name[3:])
+        assert {lack for p in log.parts if p.way == "META" for lack in p.unknown} == {*unknown}
+
+
 def test_places_of_collective_calls_are_not_known_unless_each_rank_makes_one(
     tmp_path: Path,
 ) -> None:

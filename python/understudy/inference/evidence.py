@@ -5,7 +5,7 @@ workload (`understudy.semantics.counters`), summed over the records.
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -48,10 +48,11 @@ SYSTEM = (" calls of the system", " calls of the system, off by")  # of stdio, r
 
 @dataclass(slots=True)
 class Evidence:
-    """The counters of some files by module; how many files there are, of how many of these bytes
-    were moved (0: unknown), and their bytes on storage (0: unknown). `unused`: files that were
+    """The counters of some files by module; how many files there are, how many of these were read
+    and written (0: unknown), and their bytes on storage (0: unknown). `unused`: files that were
     opened, but neither read nor written; `unsure` are those of them of which nothing tells whether
-    an open created them: opened through stdio, or more than once. `reach`: of bytes from
+    an open created them (opened through stdio, or more than once) or that are directories of
+    others. `reach`: of bytes from
     the begin of each to the last that was read. `times`: seconds that all ranks spent reading,
     writing, in other calls. `sizes`: calls by size, at least. `variance`: of the bytes of ranks,
     summed over shared files.
@@ -59,7 +60,7 @@ class Evidence:
 
     counters: dict[str, dict[str, int]] = field(default_factory=dict)
     files: int = 0
-    moved: int = 0
+    moved: dict[str, int] = field(default_factory=lambda: dict.fromkeys(WAYS[:2], 0))
     stored: int = 0
     unused: int = 0
     unsure: int = 0
@@ -119,7 +120,8 @@ class Records:
         self._seen: list[Ids] = []  # files of records, sorted
         self._stored: Whole = np.zeros(0, np.int64)
         self._lacking: set[str] = set()  # columns that records do not have, or wrongly
-        self._moved: list[Ids] = []  # files of records with bytes
+        # Files of records with bytes, by way.
+        self._moved: dict[str, list[Ids]] = {way: [] for way in WAYS[:2]}
         self._used: list[Ids] = []  # files of records with data calls
         self._opened: list[Ids] = []  # files of records with opens
         self._unsure: list[Ids] = []  # files of records whose opens may have created them, or not
@@ -152,12 +154,14 @@ class Records:
                 self._add(sums.counters, k, template, np.maximum(self._counted(block, name), 0))
         prefix = "MPIIO" if module == "MPI-IO" else module
         if module != "H5F":
-            moved = (block[f"{prefix}_BYTES_READ"] != 0) | (block[f"{prefix}_BYTES_WRITTEN"] != 0)
+            ways = [block[f"{prefix}_BYTES_{past}"] != 0 for past in ("READ", "WRITTEN")]
+            moved = ways[0] | ways[1]
             shared = moved & (block["rank"] < 0)
             self._add(sums.counters, -2, template, moved * np.where(shared, self._ranks, 1))
             self._add(sums.counters, -1, template, shared)
             if self.apart and module != "H5D":
-                self._moved.append(np.unique(ids[moved & (template > 0)]))
+                for way, mine in zip(WAYS[:2], ways, strict=True):
+                    self._moved[way].append(np.unique(ids[mine & (template > 0)]))
                 self._note_unused(module, block, ids, template > 0)
             if self.apart and f"{module}_MAX_BYTE_READ" in block.dtype.names:
                 reads = (block[f"{module}_BYTES_READ"] > 0) & (template > 0)
@@ -269,6 +273,13 @@ class Records:
     def _index(self) -> dict[bytes, int]:
         return {name: n for n, name in enumerate(self._templates.names)}
 
+    @cached_property
+    def _folders(self) -> Mask:
+        """Templates of directories that others are in."""
+        names = self._templates.names
+        above = {name[:at] for name in names for at in _ends(name)}
+        return np.array([name in above for name in names], np.bool_)
+
     def _count_of(self, parts: list[Ids]) -> Whole:
         """How many of some files there are, by template."""
         if len(parts) != 1:
@@ -325,13 +336,16 @@ class Records:
                     sizes[size] += number
         if found.counters and self.apart:
             found.files = int(self._count_of(self._seen)[which].sum())
-            found.moved = 0 if self._again else int(self._count_of(self._moved)[which].sum())
+            for way, parts in self._moved.items() if not self._again else ():
+                found.moved[way] = int(self._count_of(parts)[which].sum())
             found.stored = int(self._stored[which].sum())
             used = _together(self._used)
-            found.unused, found.unsure = (
-                int(self._count_of([np.setdiff1d(_together(some), used)])[which].sum())
+            unused, unsure = (
+                self._count_of([np.setdiff1d(_together(some), used)])
                 for some in (self._opened, self._unsure)
             )
+            found.unused = int(unused[which].sum())
+            found.unsure = int(np.where(self._folders, unused, unsure)[which].sum())
             found.reach = self._reach_of(chosen)
         return found
 
@@ -346,6 +360,14 @@ def _names(module: str) -> tuple[str, ...]:
     system = [f"{way}{word}" for way in WAYS[:2] for word in SYSTEM if module == "STDIO"]
     more = (*BESIDE.get(module, ()), *system, RECORDS, SHARED)
     return (*COUNTERS[module], *more)
+
+
+def _ends(name: bytes) -> Iterator[int]:
+    """Where the directories of a name end."""
+    at = name.find(b"/")
+    while at >= 0:
+        yield at
+        at = name.find(b"/", at + 1)
 
 
 def _together(parts: Sequence[Ids]) -> Ids:

@@ -55,6 +55,7 @@ PREFIXES = {"MPI-IO": "MPIIO"}
 LIBRARIES = {"H5D": "HDF5", "H5F": "HDF5", "STDIO": "stdio"}
 READ, WRITE, OTHER = WAYS
 EITHER = "EITHER"
+FILES = {READ: "files that are read", WRITE: "files that are written"}
 USES = {
     READ: "reading",
     WRITE: "writing",
@@ -76,7 +77,9 @@ UNCOUNTED = (
     "what was moved in files of which it counts opens alone (stdio's putc, fprintf and _unlocked "
     "calls, copies within the system, descriptors that other programs inherit)"
 )
-CREATED = "which opens of files without counted reads and writes created them"
+CREATED = (
+    "which opens of files without counted reads and writes created them, or were of directories"
+)
 SEEKS = "which seeks were to the end of a file, whose size the storage is asked for"
 BESIDE = "why files of a library were used through POSIX in a way in which it was not asked to"
 
@@ -295,7 +298,7 @@ class _Group:
             yield from self._of_sizes(module, way)
             yield from self._of_turns(module, way)
         if calls and way == READ:  # which may be those of other ranks
-            yield from self._of_files(module)
+            yield from self._of_ranks_of_files(module)
             yield from self._of_reach()
         if way == WRITE and calls:
             yield from self._of_storage(module)
@@ -383,7 +386,9 @@ class _Group:
         if module in ("POSIX", "STDIO"):
             yield from self._of_renames()
         if not self._calls(module, READ):
-            yield from self._of_files(module)
+            yield from self._of_ranks_of_files(module)
+        for way in WAYS[:2]:
+            yield from self._of_files(module, way)
 
     def _of_renames(self) -> Iterator[Difference]:
         there = self.evidence.counters.get("POSIX", {}).get(RENAMES)
@@ -423,23 +428,27 @@ class _Group:
                 return 0
         return self._opens(other, f"{other}_OPENS")
 
-    def _of_files(self, module: str) -> Iterator[Difference]:
+    def _of_files(self, module: str, way: str) -> Iterator[Difference]:
+        """How many files were written, or read that no stream writes."""
+        mine = [s for s in self._mine(module) if writes(s) == (way == WRITE)]
+        here, there = sum(files_of(s, self.ranks) for s in mine), self.evidence.moved[way]
+        known = here and there and not any(borrows(s) for s in mine)
+        if known and abs(here - there) > EQUAL * there:
+            yield Difference(FILES[way], here, there)
+
+    def _of_ranks_of_files(self, module: str) -> Iterator[Difference]:
         """Which ranks had which files; readers may have those of writers."""
-        if not self.evidence.moved or module not in ("POSIX", "STDIO", "MPI-IO"):
-            return
-        if not self.streams or any(
-            module not in OF_METHOD.get(s.method, ()) for s in self.streams
-        ):
-            return
-        for what, count, there in (
-            ("files", files_of, self.evidence.moved),
-            ("ranks of files", ranks_of_files, self.evidence.counters[module][RECORDS]),
-        ):
-            each = [0, 0]
-            for stream in self.streams:
-                each[writes(stream)] += count(stream, self.ranks)
-            if any(each) and abs(max(each) - there) > EQUAL * there:
-                yield Difference(what, max(each), there)
+        each, there = [0, 0], self.evidence.counters[module][RECORDS]
+        for stream in self._mine(module):
+            each[writes(stream)] += ranks_of_files(stream, self.ranks)
+        known = any(each) and any(self.evidence.moved.values())
+        if known and abs(max(each) - there) > EQUAL * there:
+            yield Difference("ranks of files", max(each), there)
+
+    def _mine(self, module: str) -> Sequence[Stream]:
+        """The streams, where all of them are of a module that tells which files each rank had."""
+        of = module in ("POSIX", "STDIO", "MPI-IO")
+        return self.streams if of and self.above == {module} else ()
 
     # -- what nobody counted ----------------------------------------------------------------------
 
