@@ -12,6 +12,7 @@ from understudy.inference.explanation import (
     CONTRADICTED,
     CREATED,
     EXPLAINED,
+    INHERITED,
     LIBRARY,
     MAPPED,
     ORDER,
@@ -182,6 +183,19 @@ def test_opens_of_directories_may_be_none_of_files(tmp_path: Path) -> None:
         run.add("POSIX", {"id": run.file(name), "rank": 0} | counters)
         log = of_run(run, tmp_path / name[3:])
         assert {lack for p in log.parts if p.way == "META" for lack in p.unknown} == {*unknown}
+
+
+def test_processes_that_write_to_no_file_may_write_elsewhere(tmp_path: Path) -> None:
+    """To a descriptor that a shell has opened for them; ranks of MPI have a launcher."""
+    for nprocs, written, named in ((1, 0, True), (1, MIB, False), (2, 0, False)):
+        folder = tmp_path / f"{nprocs}-{written}"
+        folder.mkdir()
+        run = Run(nprocs=nprocs)
+        run.read("/s/in", MIB, 1.0, rank=0)
+        if written:
+            run.write("/s/out", written, 2.0, rank=0)
+        log = of_run(run, folder)
+        assert (INHERITED in {lack for part in log.parts for lack in part.unknown}) == named
 
 
 def test_places_of_collective_calls_are_not_known_unless_each_rank_makes_one(
@@ -420,6 +434,7 @@ def test_seeks_that_may_ask_for_the_size_of_a_file_are_not_known(tmp_path: Path)
 
 def test_everything_that_is_not_known_has_a_source_that_tells_it() -> None:
     lacks = {SIZES, PLACES, LIBRARY, ORDER, RANKS, MAPPED, BESIDE, UNCOUNTED, CREATED, SEEKS}
+    lacks |= {INHERITED}
     assert set(describe.SOURCES) == lacks
 
 

@@ -21,6 +21,7 @@ from understudy.inference.explanation import (
     CONTRADICTED,
     CREATED,
     EXPLAINED,
+    INHERITED,
     LIBRARY,
     MAPPED,
     ORDER,
@@ -53,6 +54,7 @@ SOURCES = {
     BESIDE: DXT,
     UNCOUNTED: TRACE,
     CREATED: TRACE,
+    INHERITED: TRACE,
     SEEKS: TRACE,
 }
 

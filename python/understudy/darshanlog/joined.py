@@ -68,11 +68,12 @@ class JoinedLog(Log):
     """Logs as one, with the interface of `Log`; opened by `open_joined`. One file is open at a
     time; memory grows with the number of names where runs follow each other.
 
-    Attributes beyond those of `Log`: `runs`, in the order of their starts, and their `waves`.
+    Attributes beyond those of `Log`: `runs`, in the order of their starts, and their `waves`; how
+    many logs were left out since they are `empty`.
     """
 
-    def __init__(self, runs: Sequence[Run], notes: Sequence[str]) -> None:
-        self.runs = tuple(runs)
+    def __init__(self, runs: Sequence[Run], notes: Sequence[str], empty: int = 0) -> None:
+        self.runs, self.empty = tuple(runs), empty
         self.repeats = {}
         first = self.runs[0]
         self.path = Path(f"{first.path} and {len(self.runs) - 1} more")
@@ -357,7 +358,7 @@ def open_joined(paths: Sequence[Path], *, several_jobs: bool = False) -> Log:
     if len(found) == 1 and not empty:
         return open_log(found[0].path)
     runs, waits_s = _scheduled(found)
-    return JoinedLog(runs, _notes(runs, waits_s, empty))
+    return JoinedLog(runs, _notes(runs, waits_s, empty), empty)
 
 
 def _run(log: Log) -> Run:

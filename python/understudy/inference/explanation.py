@@ -77,6 +77,10 @@ UNCOUNTED = (
     "what was moved in files of which it counts opens alone (stdio's putc, fprintf and _unlocked "
     "calls, copies within the system, descriptors that other programs inherit)"
 )
+INHERITED = (
+    "what processes that wrote to no file moved through descriptors that they inherit "
+    "(redirections), and which files were opened or created for it"
+)
 CREATED = (
     "which opens of files without counted reads and writes created them, or were of directories"
 )
@@ -149,16 +153,36 @@ class Explanation:
 
 
 def explain(
-    streams: Sequence[Stream], templates: Sequence[frozenset[bytes]], records: Records, ranks: int
+    streams: Sequence[Stream],
+    templates: Sequence[frozenset[bytes]],
+    records: Records,
+    ranks: int,
+    inherits: bool = False,
 ) -> Explanation:
-    """How far streams explain the records of a log; `templates` are those of each one's files."""
+    """How far streams explain the records of a log; `templates` are those of each one's files.
+    `inherits`: processes may have used descriptors that they inherited."""
     groups = _groups(streams, templates) if records.apart else [range(len(streams))]
     names = [frozenset[bytes]().union(*(templates[n] for n in group)) for group in groups]
     found, rest = records.parts(names)
     parts = list[Part]()
     for group, evidence in zip(groups, found, strict=True):
         parts += _Group([streams[n] for n in group], evidence, ranks).parts()
-    return Explanation(parts=(*parts, *_Group([], rest, ranks).parts()))
+    parts += _Group([], rest, ranks).parts()
+    if inherits:
+        parts.append(_not_counted((), "POSIX", INHERITED))
+    return Explanation(parts=tuple(parts))
+
+
+def _not_counted(streams: tuple[str, ...], module: str, lack: str) -> Part:
+    """What was moved without a counter."""
+    return Part(
+        streams=streams,
+        module=module,
+        way=EITHER,
+        time_s=0.0,
+        differences=(),
+        unknown=(lack,),
+    )
 
 
 def _groups(
@@ -245,14 +269,7 @@ class _Group:
                 for s in self.streams
                 if any(isinstance(i, Operate) for i in instructions(s))
             ]
-            yield Part(
-                streams=tuple(mine),
-                module=modules[-1],
-                way=EITHER,
-                time_s=0.0,
-                differences=(),
-                unknown=(UNCOUNTED,),
-            )
+            yield _not_counted(tuple(mine), modules[-1], UNCOUNTED)
 
     def _uses(self, stream: Stream, module: str, way: str) -> bool:
         """Whether a part is of a stream."""

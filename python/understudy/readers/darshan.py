@@ -23,6 +23,7 @@ from understudy.inference.accesses import Accesses, Remarks
 from understudy.inference.explanation import Explanation, explain
 from understudy.inference.floods import Floods
 from understudy.inference.heatmap import READS, Heat
+from understudy.inference.inherited import may_inherit
 from understudy.inference.nonblocking_calls import NOTE, in_flight, is_in_flight
 from understudy.inference.passes import Segments
 from understudy.inference.screen import MAX_RANKS, Screen
@@ -218,7 +219,9 @@ def _described(
         accesses = Accesses(log, ranks, tick)
     try:
         made, templates = _describe(log, accesses, ranks, name, keep_names)
-        explained = explain(made.streams, templates, accesses.evidence, ranks)
+        explained = explain(
+            made.streams, templates, accesses.evidence, ranks, inherits=may_inherit(log)
+        )
         assert made.source is not None
         screen = Screen(str(log.path), ranks, log.job.run_time_s)
         explained = replace(explained, traced=trace_gaps.is_whole(log, screen, accesses.kept))
