@@ -59,7 +59,10 @@ STORAGES = {
     "rate20": ("--write-rate", "20MB", "--read-rate", "20MB"),
 }
 REPEATS = 0.05  # of the time of a program that repeats itself
-KEPT = ROOT / "benchmarks" / "requests.jsonl"
+KEPT = {
+    "trace": ROOT / "benchmarks" / "requests.jsonl",
+    "counters": ROOT / "benchmarks" / "counters.jsonl",
+}
 COUNTS = ".understudy-requests"
 _PLAYER = ROOT / "build" / "bin" / "understudy-replay"
 
@@ -414,7 +417,8 @@ def table(found: Sequence[Row]) -> list[str]:
 
 def write_tables(page: Path) -> None:
     """The tables of a page, each behind the comment that names its series, from what is kept."""
-    found = [json.loads(line) for line in KEPT.read_text().splitlines()]
+    kept = [path.read_text() for path in KEPT.values()]
+    found = [json.loads(line) for text in kept for line in text.splitlines()]
     lines: list[str] = []
     within = False
     for line in page.read_text().splitlines():
@@ -433,7 +437,7 @@ def main() -> None:
     parser.add_argument("--program", choices=PROGRAMS, action="append", help="default: all")
     parser.add_argument("--storage", choices=STORAGES, action="append", help="default: all")
     parser.add_argument("--from", dest="source", choices=SOURCES, default="trace")
-    parser.add_argument("--series", help=f"append the cases to {KEPT.name}, with this name")
+    parser.add_argument("--series", help="append the cases to those kept, with this name")
     parser.add_argument(
         "--markdown", type=Path, metavar="PAGE", help="only write the tables of a page anew"
     )
@@ -446,7 +450,7 @@ def main() -> None:
             found.append(case)
             print("| " + " | ".join(words(case)) + " |", flush=True)
             if given.series:
-                with KEPT.open("a") as file:
+                with KEPT[given.source].open("a") as file:
                     print(json.dumps({"series": given.series} | case), file=file)
     print(table(found)[-1])
 

@@ -17,6 +17,7 @@ from understudy.errors import UnderstudyError
 from understudy.inference.explanation import (
     CREATED,
     EXPLAINED,
+    INHERITED,
     SEEKS,
     Difference,
     Explanation,
@@ -36,6 +37,8 @@ OF_WAY = {"READ": ("read",), "WRITE": ("write",), "EITHER": ("read", "write")}
 OF_COUNTER = {
     "OPENS": ("open", "create"),
     "files": ("open", "create"),
+    "read": ("open",),
+    "written": ("open", "create"),
     "STATS": ("stat",),
     "SEEKS": ("stat",),
     "RENAME_SOURCES": ("remove",),
@@ -43,7 +46,11 @@ OF_COUNTER = {
     "SYNCS": ("flush",),
     "FLUSHES": ("flush",),
 }
-OF_LACK = {CREATED: ("open", "create"), SEEKS: ("stat",)}
+OF_LACK = {
+    CREATED: ("open", "create"),
+    INHERITED: ("open", "create", "read", "write"),
+    SEEKS: ("stat",),
+}
 
 
 def recorded(program: Program, work: Path, logs: Path, settings: Mapping[str, str]) -> list[Path]:
@@ -96,12 +103,7 @@ def _of_part(part: Part) -> Iterator[tuple[str, str]]:
 def _of_difference(part: Part, difference: Difference) -> tuple[str, ...]:
     if part.way in OF_WAY:
         return OF_WAY[part.way]
-    [kinds] = [
-        kinds
-        for end, kinds in OF_COUNTER.items()
-        if difference.what.rpartition("_")[2].endswith(end) or difference.what.endswith(end)
-    ][:1]
-    return kinds
+    return next(kinds for end, kinds in OF_COUNTER.items() if difference.what.endswith(end))
 
 
 def judged(case: Row) -> dict[str, str]:
