@@ -172,6 +172,15 @@ def test_files_that_are_written_and_read_are_each_counted(tmp_path: Path) -> Non
     assert differences(of_run(run, tmp_path))["files that are written"] == (1, 5)
 
 
+def test_what_is_not_known_of_a_contradicted_part_is_said(tmp_path: Path) -> None:
+    run = Run(nprocs=1)
+    run.write("/s/a", MIB, 1.0, rank=0, calls=4, CONSEC_WRITES=1, MMAPS=1)
+    log = of_run(run, tmp_path)
+    assert writing(log) in log.of(CONTRADICTED) and writing(log) in log.lacking()
+    said = [note for note in log.notes() if " writing output-0 " in note]
+    assert [note.split(":")[0] for note in said] == ["Contradicted", "Not known"]
+
+
 def test_opens_of_directories_may_be_none_of_files(tmp_path: Path) -> None:
     """Darshan counts the opens of both, of which a directory is one that others are in."""
     for name, unknown in (("/s/d", (CREATED,)), ("/s/e", ())):

@@ -211,7 +211,7 @@ def _sentences(one: Explanation, workload: Workload) -> Iterator[str]:
     if differ := one.of(CONTRADICTED):
         told = [f"{part.name} ({_percent(one.share([part]))}): {_worst(part)}" for part in differ]
         yield f"contradicted: {_percent(share[CONTRADICTED])}: {_some(told)}"
-    if unknown := one.of(UNKNOWN):
+    if unknown := one.lacking():
         lacking = list(dict.fromkeys(lack for part in unknown for lack in part.unknown))
         told = [f"{lack}; {SOURCES[lack]} tells it" for lack in lacking]
         yield f"not known: {_percent(share[UNKNOWN])}: {_some(told)}"

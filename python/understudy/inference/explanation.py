@@ -132,15 +132,20 @@ class Explanation:
         """Those in a state, the one that took longest first."""
         return sorted((p for p in self.parts if p.state == state), key=lambda p: -p.time_s)
 
+    def lacking(self) -> list[Part]:
+        """Parts of which something is not known, contradicted ones last."""
+        return [p for state in (UNKNOWN, CONTRADICTED) for p in self.of(state) if p.unknown]
+
     def notes(self) -> Iterator[str]:
-        """A sentence for each part that is not explained."""
+        """A sentence for each part that is not explained, and for what is not known of one that is
+        contradicted."""
         for part in self.of(CONTRADICTED):
             told = "; ".join(
                 f"{d.what} {d.predicted:,} predicted, {d.counted:,} counted"
                 for d in part.differences
             )
             yield f"Contradicted: {part.name} ({self.share([part]):.1%} of the I/O time): {told}."
-        for part in self.of(UNKNOWN):
+        for part in self.lacking():
             told = ", ".join(part.unknown)
             yield f"Not known: {part.name} ({self.share([part]):.1%} of the I/O time): {told}."
 
