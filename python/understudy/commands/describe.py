@@ -217,8 +217,9 @@ def _sentences(one: Explanation, workload: Workload) -> Iterator[str]:
         yield f"not known: {_percent(share[UNKNOWN])}: {_some(told)}"
     yield (
         "not known: calls that Darshan does not count, such as looks at names and attributes, "
-        "unlink, ftruncate and readdir, what is moved in files that are mapped into memory, and "
-        f"through descriptors that a program inherits (redirections); {TRACE} tells them"
+        "unlink, ftruncate, readdir and posix_fadvise (how far the system reads ahead), what is "
+        "moved in files that are mapped into memory, and through descriptors that a program "
+        f"inherits (redirections); {TRACE} tells them"
     )
     if one.traced:
         yield "traced: each read and write (DXT); understudy describe --calls plays each as it was"
