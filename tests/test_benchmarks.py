@@ -186,16 +186,15 @@ def test_what_could_not_be_run_is_a_row_of_the_table() -> None:
     assert last == ("Of these 6 cases: 0 within, 0 outside, 0 undecided, 3 failed, 3 skipped.")
 
 
-def test_the_tables_of_requests_are_what_is_kept(tmp_path: Path) -> None:
-    page = ROOT / "docs" / "results" / "requests.md"
+@pytest.mark.parametrize(("name", "source"), [("requests", "trace"), ("counters", "counters")])
+def test_the_tables_of_requests_are_what_is_kept(name: str, source: str, tmp_path: Path) -> None:
+    page = ROOT / "docs" / "results" / f"{name}.md"
     copy = tmp_path / page.name
     copy.write_text(page.read_text())
     requests.write_tables(copy)
     assert copy.read_text() == page.read_text()
     assert (
-        copy.read_text().count("\n| `")
-        == len(requests.KEPT["trace"].read_text().splitlines())
-        > 70
+        copy.read_text().count("\n| `") == len(requests.KEPT[source].read_text().splitlines()) > 70
     )
 
 
@@ -224,5 +223,6 @@ def test_kinds_of_requests_are_judged_where_they_wait() -> None:
     case["said"] = {}
     assert counted.judged(case) == expected | {"write": "silent"}
     failed = {"program": "q", "from": "counters", "failed": "a|b"}
-    *_, said = requests.table([case, failed])
+    *_, said, _, kinds = requests.table([case, failed])
     assert said == "Of these 4 cases: 0 within, 0 named, 1 silent, 3 failed, 0 skipped."
+    assert kinds.startswith("Of 3 kinds of requests: 1 within, 1 named (1 by the sentence")

@@ -207,6 +207,19 @@ def test_processes_that_write_to_no_file_may_write_elsewhere(tmp_path: Path) -> 
         assert (INHERITED in {lack for part in log.parts for lack in part.unknown}) == named
 
 
+def test_one_process_of_several_that_wrote_to_no_file_is_enough(tmp_path: Path) -> None:
+    logs = []
+    for name in ("reads", "writes"):
+        run = Run(nprocs=1)
+        run.read("/s/in", MIB, 1.0, rank=0)
+        if name == "writes":
+            run.write("/s/out", MIB, 2.0, rank=0)
+        logs.append(run.log(tmp_path / f"{name}.darshan"))
+    found: list[Explanation] = []
+    darshan.read(logs[0], others=logs[1:], told=found.append)
+    assert any(INHERITED in part.unknown for part in found[0].parts)
+
+
 def test_places_of_collective_calls_are_not_known_unless_each_rank_makes_one(
     tmp_path: Path,
 ) -> None:
