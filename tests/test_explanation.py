@@ -442,6 +442,18 @@ def test_what_was_moved_in_files_of_which_opens_alone_are_counted_is_not_known(
         assert {lack for part in others for lack in part.unknown} == set(created or ())
 
 
+def test_an_open_that_is_given_to_fdopen_may_have_created_its_file(tmp_path: Path) -> None:
+    """Of mkstemp(), Darshan has no mode."""
+    run = Run(nprocs=1)
+    run.write("/s/a", MIB, 1.0, rank=0, calls=4, CONSEC_WRITES=3, SEQ_WRITES=3)
+    for module, counters in (("POSIX", {"OPENS": 1}), ("STDIO", {"OPENS": 1, "FDOPENS": 1})):
+        times = {"F_OPEN_START_TIMESTAMP": 5.0, "F_OPEN_END_TIMESTAMP": 5.1, "F_META_TIME": 0.1}
+        row = {f"{module}_{name}": n for name, n in (counters | times).items()}
+        run.add(module, {"id": run.file("/t/b"), "rank": 0} | row)
+    log = of_run(run, tmp_path)
+    assert CREATED in {lack for part in log.parts for lack in part.unknown}
+
+
 def test_seeks_that_may_ask_for_the_size_of_a_file_are_not_known(tmp_path: Path) -> None:
     """Each may go to the end, as those behind an open to append."""
     for seeks, unknown in ((0, ()), (12, (SEEKS,))):

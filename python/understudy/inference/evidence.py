@@ -192,8 +192,8 @@ class Records:
         unsure = opens > 1
         if module == "POSIX":
             unsure = (opens > 1) & (block["POSIX_MODE"] > 0)
-        elif module == "STDIO":  # which has no mode
-            unsure = opens > 0
+        elif module == "STDIO":  # which has no mode, nor has mkstemp()
+            unsure = block["STDIO_OPENS"] > 0
         for home, mine in (
             (self._used, used),
             (self._opened, opens > 0),
