@@ -412,7 +412,10 @@ def table(found: Sequence[Row]) -> list[str]:
         counts[state(case)] += 1 if "storage" in case else len(STORAGES)
     states = (WITHIN, NAMED, SILENT) if told else (WITHIN, OUTSIDE, UNDECIDED)
     said = ", ".join(f"{counts[s]} {s}" for s in (*states, FAILED, SKIPPED))
-    return [*rows, "", f"Of these {counts.total()} cases: {said}."]
+    lines = [*rows, "", f"Of these {counts.total()} cases: {said}."]
+    if told:
+        lines += ["", counted.summary([case for case in found if "application" in case])]
+    return lines
 
 
 def write_tables(page: Path) -> None:

@@ -126,6 +126,17 @@ def state(case: Row) -> str:
     return next((state for state in (SILENT, NAMED) if state in found), WITHIN)
 
 
-def tally(cases: Sequence[Row]) -> Counter[str]:
-    """Judged kinds of requests by state."""
-    return Counter(state for case in cases for state in judged(case).values())
+def summary(cases: Sequence[Row]) -> str:
+    """How many kinds of requests are in which state, and which are named by little."""
+    states, little = Counter[str](), Counter[str]()
+    for case in cases:
+        for kind, state in judged(case).items():
+            states[state] += 1
+            said = set(case["said"].get(kind, ()))
+            little["always"] += state == NAMED and not said
+            little["inherited"] += state == NAMED and said == {INHERITED}
+    return (
+        f"Of {states.total()} kinds of requests: {states[WITHIN]} within, {states[NAMED]} named "
+        f"({little['always']} by the sentence that is said of each log, {little['inherited']} by "
+        f"that of redirections alone), {states[SILENT]} silent."
+    )
