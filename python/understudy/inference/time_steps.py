@@ -20,12 +20,9 @@ from understudy.inference.accesses import Hint
 from understudy.inference.division import (
     RULE_STEPS,
     Bytes,
-    Edges,
     as_rule,
-    coarser,
     divide,
     evenly,
-    share,
 )
 from understudy.inference.drafts import Draft
 from understudy.inference.heatmap import (
@@ -193,13 +190,7 @@ class TimeSteps:
         elif hint and not bursts and _too_fine(hint.steps, dump.bytes):
             draft.remarks.append(_lost(hint.steps, 1, dump.bytes))
             return
-        if grown := _by_growth(dump, bursts):
-            how = (
-                "H5D_BYTES_WRITTEN in equal shares of the time steps that a dataset spans; times "
-                "from the DXT segments, divided at the longest pauses"
-            )
-            series.dumps = grown
-        elif not _lasting(dump, bursts) and (parts := self._by_dataset(dump, hint)):
+        if not _lasting(dump, bursts) and (parts := self._by_dataset(dump, hint)):
             how = (
                 "H5D_F_WRITE_START_TIMESTAMP and H5D_BYTES_WRITTEN of the datasets of each time "
                 "step"
@@ -477,35 +468,6 @@ def _without_tiny(sizes: Bytes, at: Sequence[int]) -> tuple[int, ...]:
     return tuple(begin for n, begin in enumerate(at, 1) if large[n] and n > first)
 
 
-def _by_growth(dump: DumpFacts, bursts: Sequence[Burst]) -> list[DumpFacts]:
-    """Datasets that grew by the same shape repeatedly, in equal shares over the time steps that
-    they span, and those of two time steps. Others are divided equally only if they are negligible.
-    Empty if none grew, or if a large one grew in another way: the trace then has better data."""
-    between = _between(bursts)
-    made = [DumpFacts(cells={}, start_s=b.start_s, end_s=b.end_s) for b in bursts]
-    grew = False
-    assumed: list[tuple[int, slice]] = []
-    for key, cell in coarser(dump, len(made)).cells.items() if made else ():
-        if _grew(cell, len(made)):  # it is in every time step, wherever the gaps are
-            first, last = 0, len(made) - 1
-        else:
-            first, last = np.searchsorted(between, (cell.start_s, cell.end_s)).tolist()
-        spans = last - first + 1
-        ends = list(range(spans + 1))
-        if spans > 1 and not _grew(cell, spans):
-            ends = [0, cell.points * cell.element, _bytes(cell)]
-            if spans > 2 or not 0 < ends[1] < ends[2]:
-                ends = list(range(spans + 1))
-                assumed.append((_bytes(cell), slice(first, last + 1)))
-        grew = grew or spans > 1
-        edges = Edges(ends)
-        for k in range(spans):
-            made[first + k].cells[key] = share(cell, k, edges)
-    if any(size > NOISE * sum(step.bytes for step in made[span]) for size, span in assumed):
-        return []
-    return made if grew and all(step.bytes for step in made) else []
-
-
 def _told(gaps: npt.NDArray[np.float64], hint: Hint) -> pauses.Cuts:
     """As many time steps as a counter tells, at the longest pauses."""
     flushed = "FLUSHES" in hint.counter or "SYNCS" in hint.counter
@@ -523,16 +485,6 @@ def _lasting(dump: DumpFacts, bursts: Sequence[Burst]) -> bool:
     return any(
         np.searchsorted(between, c.start_s) != np.searchsorted(between, c.end_s)
         for c in dump.cells.values()
-    )
-
-
-def _grew(cell: Cell, times: int) -> bool:
-    """Whether a dataset took one shape this many times, to within an element each. Darshan records
-    its elements at the last open: the first shape if it stayed open, else all but the last."""
-    size, opened = _bytes(cell), cell.points * cell.element
-    return any(
-        0 < shape < size and abs(size - times * shape) <= times * cell.element
-        for shape in (opened, size - opened)
     )
 
 
