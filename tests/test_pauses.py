@@ -72,16 +72,6 @@ def test_pauses_are_from_the_last_end_on() -> None:
     assert pauses_of(start, end).tolist() == [-7.0, 1.0]
 
 
-def test_a_busy_machine_leaves_pauses_between_the_two_kinds() -> None:
-    """120 time steps of two calls; a few pauses of either kind are longer or shorter."""
-    pauses = [0.0014, 0.038] * 119 + [0.0014]
-    for n, stall_s in ((10, 0.0049), (50, 0.0039), (90, 0.0090)):
-        pauses[n] = stall_s  # within a time step
-    for n, short_s in ((21, 0.0043), (101, 0.0139), (151, 0.0022), (201, 0.0215)):
-        pauses[n] = short_s
-    assert found(pauses, call_s=0.0001) == tuple(range(2, 240, 2))
-
-
 def test_the_last_time_step_may_end_without_a_flush() -> None:
     pauses = np.array([0.3] * 7)
     assert cut_flushed(pauses, 7).steps == 8

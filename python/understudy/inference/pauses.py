@@ -21,7 +21,6 @@ TURN_S = levels.TURN_S
 BREAK = levels.BREAK
 MAX_RIVALS = 5
 MOST = levels.HALF  # share of all rest that lies between time steps
-FEW = levels.FEW  # share of the long pauses that may lie between the two kinds
 # Share of the largest break's logarithm from which on another break is plausible.
 RIVAL = 1 - levels.QUARTER
 
@@ -80,13 +79,7 @@ def cut(
     breaks[rest[:count] < MOST * rest[-1]] = 0.0  # a long pause or two tell nothing
     within = float(breaks[: len(pauses) - 1].max(initial=0.0))
     if max(alone, within) < np.log(BREAK):
-        some = _near_a_break(longest[:count], below, breaks)
-        if not some:
-            return Cuts(at=_sorted(np.flatnonzero(pauses > max(few_s, TURN_S))))
-        best = min(
-            some, key=lambda n: (round(_unlike(sizes, _sorted(order[: n + 1])), 2), -breaks[n])
-        )
-        return Cuts(at=_evened(sizes, _sorted(order[: best + 1])), clear=True)
+        return Cuts(at=_sorted(np.flatnonzero(pauses > max(few_s, TURN_S))))
     plausible = breaks >= max(np.log(BREAK), RIVAL * within)
     if count == len(pauses):
         plausible[-1] = alone >= max(np.log(BREAK), within)
@@ -126,28 +119,6 @@ def rounds_of(ranks: Sequence[Set[int]]) -> list[slice]:
             busy = set()
         busy |= some
     return [slice(a, b) for a, b in pairwise([*edges, len(ranks)])]
-
-
-def _near_a_break(longest: Times, below: Times, breaks: Times) -> list[int]:
-    """Where the sorted pauses break if a few (a busy machine's) lie between the two kinds: the
-    places of these; empty if there is no such break."""
-    places = np.arange(len(longest))
-    few = (FEW * (places + 1)).astype(np.intp)
-    wide = np.log(longest[places - few] / below[np.minimum(places + few, len(below) - 1)])
-    wide[(few == 0) | (breaks <= 0)] = 0.0
-    best = int(np.argmax(wide))
-    if wide[best] < np.log(BREAK):
-        return []
-    return list(range(best - int(few[best]), min(best + int(few[best]), len(longest) - 1) + 1))
-
-
-def _evened(sizes: npt.NDArray[np.int64], at: tuple[int, ...]) -> tuple[int, ...]:
-    """Where nearly all time steps have the same bytes, those between all multiples of them."""
-    found, number = np.unique(np.add.reduceat(sizes, [0, *at]), return_counts=True)
-    moved = np.cumsum(sizes)
-    every = np.flatnonzero(moved[:-1] % max(1, found[np.argmax(number)]) == 0) + 1
-    kept = len(np.intersect1d(every, at))
-    return tuple(every.tolist()) if kept >= (1 - 2 * FEW) * max(len(at), len(every)) else at
 
 
 def _unlike(sizes: npt.NDArray[np.int64], at: Sequence[int]) -> float:
