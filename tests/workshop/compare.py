@@ -122,8 +122,8 @@ def _of_stream(
     yield Measure(
         stream=key, quantity="names", truth=entry["names"], described=names, noted=note("names")
     )
-    if entry["again"] and len(base) == 1 and base[0].operation == "write":
-        same = base[0].files == entry["again"]
+    if entry["again"] and base and all(s.operation == "write" for s in base):
+        same = all(s.files == entry["again"] for s in base)
         yield Measure(
             stream=key,
             quantity=f"files {entry['again']}",
@@ -145,15 +145,12 @@ def _of_stream(
             described=ranks,
             noted=note("ranks"),
         )
-    if not library and len(mine) == 1 and mine[0].layout != "flood":
-        order = mine[0].order.rule
-        if any(v.decomposition.rule == "cyclic" for d in mine[0].steps for v in d.variables):
-            order = "strided"
+    if not library and mine and all(s.layout != "flood" for s in mine):
         yield Measure(
             stream=key,
             quantity=f"order {entry['order']}",
             truth=1,
-            described=int(order == entry["order"]),
+            described=int(all(_order(s) == entry["order"] for s in mine)),
             noted=note("order"),
         )
     if not library and all(s.method == "posix" for s in mine):
@@ -175,6 +172,12 @@ def _of_stream(
             described=opens,
             noted=_missing(made, "opens"),
         )
+
+
+def _order(stream: Stream) -> str:
+    """The order of the calls of a stream."""
+    dealt = any(v.decomposition.rule == "cyclic" for d in stream.steps for v in d.variables)
+    return "strided" if dealt else stream.order.rule
 
 
 def _name(stream: Stream, case: Case) -> str:
