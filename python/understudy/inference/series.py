@@ -68,7 +68,6 @@ class DumpFacts:
     extent: int = 0
     count: int = 1  # dumps like this one, `period_s` from start to start
     period_s: float = 0.0
-    rank_start_s: npt.NDArray[np.float64] | None = None  # as of a cell, where a trace tells it
 
     @classmethod
     def of(cls, cells: dict[tuple[tuple[int, ...], int], Cell]) -> "DumpFacts":

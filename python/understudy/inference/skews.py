@@ -1,10 +1,9 @@
 """How much later than a dump do its ranks begin, where the log tells when each of them began?
 
-That is known of records of each rank, and of traced accesses (DXT). One record for all ranks tells
-only when the first of them began.
+That is known of records of each rank. One record for all ranks tells only when the first of them
+began.
 """
 
-from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -13,18 +12,15 @@ import numpy.typing as npt
 from understudy.contracts.workload import MAX_RUNS
 from understudy.inference import constants as levels
 from understudy.inference.drafts import Draft
-from understudy.inference.passes import Segments, some
-from understudy.inference.series import CELLS, DumpFacts, Series, bin_edges
+from understudy.inference.series import DumpFacts, bin_edges
 
-FILES = levels.ALIKE  # of a series, whose traces are looked at
 SPREAD = levels.SOME  # share of the dump within which ranks begin together
 BUSY_S = levels.TIMES * levels.TURN_S  # within which they do, on a machine that is busy
 ALIKE = levels.FEW  # share of the dump to which it is stated when ranks begin
-TRACED = 1 - levels.SMALL  # share of the bytes that a trace has at least
 LATE = "each of its ranks moves its bytes once, some later than others: one dump"
 TOGETHER = f"{LATE}, which the ranks of the replica begin together"
 HOW = (
-    f"start of the first access of each rank, of its record or its DXT segments, to {ALIKE:.0%} "
+    f"start of the first access of each rank, of its record, to {ALIKE:.0%} "
     f"of duration_s, where starts are more than {SPREAD:.0%} of it and {BUSY_S:g} s apart"
 )
 
@@ -32,61 +28,9 @@ Times: TypeAlias = npt.NDArray[np.float64]
 Skew: TypeAlias = tuple[tuple[int, float], ...]
 
 
-def learn(
-    drafts: Sequence[Draft], trace: Callable[[int, str, bool], Segments | None], ranks: int
-) -> None:
-    """Note when the ranks begin dumps of which only a trace tells it."""
-    left = CELLS // ranks
-    for draft in drafts:
-        if draft.pace != "burst" or draft.turned:
-            continue
-        for series in draft.series:
-            left = _learn(series, trace, ranks, left)
-
-
-def _learn(
-    series: Series,
-    trace: Callable[[int, str, bool], Segments | None],
-    ranks: int,
-    left: int,
-) -> int:
-    """The same of a series, of so many dumps at most; how many more there may be."""
-    traces: dict[int, Segments | None] = {}
-    for dump in series.dumps:
-        files = {cell.file for cell in dump.cells.values()}
-        if len(files) > 1 or dump.end_s - dump.start_s <= BUSY_S or _of_records(dump) is not None:
-            continue
-        [file] = files
-        if file not in traces:
-            if len(traces) >= FILES:
-                break
-            found = trace(file, series.method, series.write)
-            traces[file] = found and some(found, np.argsort(found.start_s, kind="stable"))
-        segments = traces[file]
-        if segments is not None and left > 0:
-            dump.rank_start_s = _of_trace(segments, dump, ranks)
-            left -= dump.rank_start_s is not None
-    return left
-
-
-def _of_trace(segments: Segments, dump: DumpFacts, ranks: int) -> Times | None:
-    """When each rank begins a dump, infinite if it moves nothing: f8 [ranks]; None where the trace
-    lacks some of its bytes."""
-    first, last = np.searchsorted(
-        segments.start_s, (dump.start_s - levels.MOMENT_S, dump.end_s + levels.MOMENT_S)
-    )
-    mine = slice(int(first), int(last))
-    who, moved = segments.rank[mine], segments.bytes[mine]
-    known = (moved > 0) & (who >= 0) & (who < ranks)
-    if moved[known].sum() < TRACED * dump.bytes:
-        return None
-    starts = np.full(ranks, np.inf)
-    np.minimum.at(starts, who[known], segments.start_s[mine][known])
-    return starts
-
-
 def _of_records(dump: DumpFacts) -> Times | None:
-    """The same, where all records are of one rank each."""
+    """When each rank begins a dump, infinite if it moves nothing: f8 [ranks]; None where a
+    record is of several."""
     cells = list(dump.cells.values())
     parts = [c.rank_start_s for c in cells if c.rank_start_s is not None and not c.shared_bytes]
     if not parts or len(parts) < len(cells):
@@ -97,7 +41,7 @@ def _of_records(dump: DumpFacts) -> Times | None:
 
 def _starts(draft: Draft, k: int) -> Times | None:
     facts = [s.dumps[k] for s in draft.series]
-    parts = [_of_records(f) if f.rank_start_s is None else f.rank_start_s for f in facts]
+    parts = [_of_records(f) for f in facts]
     known = [part for part in parts if part is not None]
     if len(known) < len(facts) or any(f.count > 1 for f in facts):
         return None

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from understudy.contracts.workload import Order
 from understudy.inference import constants as levels
-from understudy.inference import in_turn, lookups, orders, pace, pauses, skews
+from understudy.inference import in_turn, lookups, orders, pace, pauses
 from understudy.inference.accesses import Hint
 from understudy.inference.division import (
     RULE_STEPS,
@@ -97,7 +97,6 @@ class TimeSteps:
             orders.traced(draft, self.trace)
         align(others, self.heat)
         pace.learn(others, self.trace, self.runtime_s)
-        skews.learn(others, self.trace, self.ranks)
         return drafts
 
     def _take_turns(self, written: Draft, read: Draft) -> None:
