@@ -222,7 +222,6 @@ class Composer:
         sync = (flushed is None or buffered) and orders.flushed(draft)
         pace.doubt(draft, self.ranks, self.runtime_s)
         self.notes += [f"{name}: {remark}." for remark in (*draft.remarks, *skews.remarks(draft))]
-        self._note_excess(draft, name)
         main = max(draft.series, key=lambda s: s.bytes)
         together = main.collective and draft.method not in BY_RUNS
         defaults = Defaults(main.transfer_bytes, together)
@@ -319,18 +318,6 @@ class Composer:
         runs = [(1, first), (self.ranks - 1, rest)] if rest < first else [(self.ranks, first)]
         some = tuple((ranks, each) for ranks, each in runs if ranks)
         return (Operation(operation="mkdir", runs=some),) if new else ()
-
-    def _note_excess(self, draft: Draft, name: str) -> None:
-        """Bytes that the files of a dump do not hold, since others were written over them."""
-        if draft.files not in ("new", "append") or not draft.write:
-            return
-        facts = [d for s in draft.series for d in s.dumps if d.extent]
-        moved, extent = sum(d.bytes for d in facts), sum(d.extent for d in facts)
-        if moved > extent:
-            self.notes.append(
-                f"{name}: {moved - extent} B were written over others of the same dump; the "
-                "replica writes them behind the others, so that its files are longer by as much."
-            )
 
     def _layout(self, draft: Draft, name: str) -> tuple[str, int | None]:
         spans, ranks = draft.spans, self.ranks
