@@ -61,7 +61,7 @@ class Dumps:
         """The dumps, in their order."""
         cells = [c for s in self.draft.series for d in s.dumps for c in d.cells.values()]
         limit = max(MIN_RUNS, min(MAX_RUNS, STREAM_RUNS // len(cells)))
-        calls = (tally for c in cells for tally in (c.rank_calls, c.shared_calls))
+        calls = (tally for c in cells for tally in c.tallies)
         self.named = told(self.named, calls)
         return tuple(self._dump(k, limit) for k in range(self.draft.dumps))
 

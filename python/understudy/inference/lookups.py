@@ -11,7 +11,7 @@ import numpy as np
 
 from understudy.inference import constants as levels
 from understudy.inference.drafts import Draft
-from understudy.inference.series import Cell, DumpFacts
+from understudy.inference.series import DumpFacts
 from understudy.semantics.lookups import bytes_of_reads
 from understudy.semantics.types import CONSECUTIVE, Lookups
 
@@ -52,7 +52,7 @@ def _same(written: Draft, read: Draft) -> bool:
 def _between(written: Draft, read: Draft) -> Lookups | None:
     """The reads as they stand between the writes; None where they do not."""
     times = sum(d.count * sum(c.switches for c in d.cells.values()) for d in _dumps(written))
-    calls = sum(d.count * sum(map(_calls, d.cells.values())) for d in _dumps(read))
+    calls = sum(d.count * sum(c.calls for c in d.cells.values()) for d in _dumps(read))
     if not times or not calls or written.order != CONSECUTIVE:
         return None
     cells = [cell for dump in _dumps(written) for cell in dump.cells.values()]
@@ -78,8 +78,3 @@ def _between(written: Draft, read: Draft) -> Lookups | None:
 
 def _dumps(draft: Draft) -> list[DumpFacts]:
     return draft.series[0].dumps
-
-
-def _calls(cell: Cell) -> int:
-    kinds = (k for tally in (cell.rank_calls, cell.shared_calls) for k in tally.kinds.values())
-    return sum(int(kind.calls.sum()) for kind in kinds)

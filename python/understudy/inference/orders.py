@@ -46,7 +46,7 @@ def learn(draft: Draft, ranks: int) -> None:
         syncs = sum(c.flushes if draft.method == "stdio" else c.syncs for c in cells)
         draft.syncs = syncs * draft.dumps / max(1, sum(_used(c, ranks) for c in cells))
         draft.sync_every = draft.bytes / max(1, syncs)
-        if draft.method == "stdio" and (calls := sum(map(_calls, cells))):
+        if draft.method == "stdio" and (calls := sum(c.calls for c in cells)):
             # Equal calls differ by a byte: a flush comes behind so many of the smaller ones.
             draft.sync_every = draft.bytes // calls * calls / max(1, syncs)
     calls, follow, ahead = np.sum([c.order for c in cells], axis=0).tolist()
@@ -111,11 +111,6 @@ def _rule(place: npt.NDArray[np.intp]) -> Order | None:
             return Order(rule="strided", step=step)
     ahead = float((np.diff(place) > 0).mean())
     return Order(rule="shuffled", seed=SEED) if MIXED[0] <= ahead <= MIXED[1] else None
-
-
-def _calls(cell: Cell) -> int:
-    tallies = (cell.rank_calls, cell.shared_calls)
-    return sum(int(kind.calls.sum()) for tally in tallies for kind in tally.kinds.values())
 
 
 def _used(cell: Cell, ranks: int) -> int:

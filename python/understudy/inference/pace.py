@@ -74,7 +74,7 @@ def _learn(
     traces: dict[int, Traced | None] = {}
     seen, steady, calls = 0, 0, []
     for dump in main.dumps:
-        cell = max(dump.cells.values(), key=lambda c: c.shared_bytes + _own(c.rank_bytes))
+        cell = max(dump.cells.values(), key=lambda c: c.bytes)
         if cell.file not in traces:
             if len(traces) >= FILES:
                 continue
@@ -119,9 +119,7 @@ def part(drafts: Sequence[Draft], runtime_s: float) -> None:
 def _calls(draft: Draft, k: int) -> int:
     if draft.pace != "burst":
         return STEADY
-    cells = [c for s in draft.series for c in s.dumps[k].cells.values()]
-    tallies = [tally for cell in cells for tally in (cell.rank_calls, cell.shared_calls)]
-    return sum(int(kind.calls.sum()) for tally in tallies for kind in tally.kinds.values())
+    return sum(c.calls for s in draft.series for c in s.dumps[k].cells.values())
 
 
 def compute_s(draft: Draft, k: int, ranks: int, runtime_s: float) -> float:
@@ -147,7 +145,7 @@ def compute_s(draft: Draft, k: int, ranks: int, runtime_s: float) -> float:
 
 
 def _any_together(cells: Sequence[Cell]) -> bool:
-    tallies = [tally for cell in cells for tally in (cell.rank_calls, cell.shared_calls)]
+    tallies = [tally for cell in cells for tally in cell.tallies]
     return any(collective for tally in tallies for collective, _ in tally.kinds)
 
 
@@ -178,10 +176,6 @@ def doubt(draft: Draft, ranks: int, runtime_s: float) -> None:
         )
         how = "its calls are spread over that" if draft.spread else "it is played as one burst"
         draft.remarks.append(f"{draft.paced}; {how}: when they were made is not described")
-
-
-def _own(moved: npt.NDArray[np.int64] | None) -> int:
-    return 0 if moved is None else int(moved.sum())
 
 
 def even_calls(segments: Traced, first_s: float, last_s: float) -> int:

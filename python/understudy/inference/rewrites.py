@@ -40,20 +40,15 @@ class Again:
     how: str
 
 
-def size_of(cell: Cell) -> int:
-    """Bytes written, over all ranks."""
-    return cell.shared_bytes + (0 if cell.rank_bytes is None else int(cell.rank_bytes.sum()))
-
-
 def is_again(cells: Sequence[Cell]) -> bool:
     """Whether more bytes were moved in the files of these cells than they have."""
     extent = sum(c.extent or c.top for c in cells)
-    return 0 < AGAIN * extent <= sum(map(size_of, cells))
+    return 0 < AGAIN * extent <= sum(c.bytes for c in cells)
 
 
 def counted(cells: Sequence[Cell], passes: int) -> Again:
     """How often a file was written by its counters; `passes` are those in its trace, or 0."""
-    moved, extent = sum(map(size_of, cells)), sum(c.extent or c.top for c in cells)
+    moved, extent = sum(c.bytes for c in cells), sum(c.extent or c.top for c in cells)
     opens = max(c.opens for c in cells)
     ratio = moved / extent
     fold = max(2, round(ratio))

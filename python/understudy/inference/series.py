@@ -57,6 +57,21 @@ class Cell:
     busy_s: float = 0.0  # in calls, of all ranks; infinite if unknown
     made: npt.NDArray[np.int64] | None = None  # operations, see `operations.add_to`
 
+    @property
+    def bytes(self) -> int:
+        """Of all ranks."""
+        return self.shared_bytes + (0 if self.rank_bytes is None else int(self.rank_bytes.sum()))
+
+    @property
+    def tallies(self) -> tuple[Tally, Tally]:
+        """The calls of ranks, and those of all ranks together."""
+        return self.rank_calls, self.shared_calls
+
+    @property
+    def calls(self) -> int:
+        """Of all ranks."""
+        return sum(int(k.calls.sum()) for tally in self.tallies for k in tally.kinds.values())
+
 
 @dataclass(slots=True)
 class DumpFacts:
@@ -80,10 +95,7 @@ class DumpFacts:
 
     @property
     def bytes(self) -> int:
-        return sum(
-            c.shared_bytes + (0 if c.rank_bytes is None else int(c.rank_bytes.sum()))
-            for c in self.cells.values()
-        )
+        return sum(c.bytes for c in self.cells.values())
 
 
 @dataclass(slots=True)

@@ -265,7 +265,7 @@ class TimeSteps:
         if hint:
             found = _told(gaps, hint)
         else:
-            sizes = np.array([_bytes(c) for _, c in cells], np.int64)
+            sizes = np.array([c.bytes for _, c in cells], np.int64)
             call_s = float(np.median(end_s - start_s))
             found = pauses.cut(gaps, sizes, call_s=call_s, few_s=LONG * self.runtime_s)
         if not found.at:
@@ -380,7 +380,7 @@ class TimeSteps:
             return None
         cells = [c for d in series.dumps for c in d.cells.values()]
         one = len({c.file for c in cells}) == 1 and max(c.files for c in cells) == 1
-        if one and segments.bytes.sum() < (1 - NOISE) * sum(map(_bytes, cells)):
+        if one and segments.bytes.sum() < (1 - NOISE) * sum(c.bytes for c in cells):
             return None  # it was cut short: what happened later is not in it
         segments = of_payload(segments, payload)
         return some(segments, np.argsort(segments.start_s, kind="stable"))
@@ -485,10 +485,6 @@ def _lasting(dump: DumpFacts, bursts: Sequence[Burst]) -> bool:
         np.searchsorted(between, c.start_s) != np.searchsorted(between, c.end_s)
         for c in dump.cells.values()
     )
-
-
-def _bytes(cell: Cell) -> int:
-    return cell.shared_bytes + (0 if cell.rank_bytes is None else int(cell.rank_bytes.sum()))
 
 
 def _too_fine(steps: int, size: int) -> bool:
