@@ -9,7 +9,6 @@ TINY = 1e-4  # as good as nothing
 NEGLIGIBLE = 1e-3  # of the run: at the same moment
 PRECISE = 0.005  # of the run: a time that a rule may miss
 SMALL = 0.01  # makes no difference
-LITTLE = 0.02  # of a file: a library's own
 FEW = 0.05  # an exception
 PART = 0.1  # no longer an exception; all but a part is nearly all
 SOME = 0.2  # by which things that are alike may differ
