@@ -56,7 +56,6 @@ NAMED = {
     "collective_views": PLACES,
     "one_h5dwrite": ("MPIIO_INDEP_WRITES", 49_051_962, 73_600_007),
     "readshift": ("ranks of files", 4, 8),
-    "rename": ("POSIX_RENAME_SOURCES", 32, 20),
     "zerolen": ("MPIIO_COLL_WRITES", 16, 32),
 }
 
@@ -66,8 +65,14 @@ def test_every_case_is_one_of_these() -> None:
         *NAMED,
         "ior_4_passes",
         "iwriteat",
+        "rename",
         "uneven",
     }
+
+
+def test_renames_are_operations() -> None:
+    log = explained(CASES / "rename.darshan")
+    assert log.share(log.of(EXPLAINED)) == 1
 
 
 def test_calls_of_one_size_are_of_that_size_in_each_time_step() -> None:

@@ -452,20 +452,6 @@ def test_times_from_bins_of_several_files_are_not_certain(
     assert entry.confidence == confidence
 
 
-@pytest.mark.parametrize(("renames", "expected"), [(0, False), (3, False), (4, True), (5, True)])
-def test_files_that_are_renamed_between_their_contents_have_a_backup(
-    renames: int, expected: bool, tmp_path: Path
-) -> None:
-    """Five contents, and a rename before each but the first; a fifth one is an operation."""
-    run = Run(run_time_s=60.0, nprocs=1)
-    written_again(run, "/s/restart", [4 * MIB] * 5, [1.0, 11, 21, 31, 41], opens=5, trace=False)
-    run.modules["POSIX"][0]["POSIX_RENAME_SOURCES"] = renames
-    stream = only(run.describe(tmp_path), files="rewrite")
-    assert (stream.backup, stream.removes) == (expected, expected)
-    left = [o.runs for d in stream.steps for o in d.operations if o.kind == "rename"]
-    assert len(left) == (renames - 4 if expected else renames)
-
-
 @pytest.mark.parametrize(
     ("kind_of", "rule", "step"),
     [

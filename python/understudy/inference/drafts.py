@@ -28,7 +28,6 @@ class Draft:
     files: str = "new"
     names: int = 1  # of files rewritten or updated: sets used in turn
     reopen: bool | None = None  # as in the contract
-    backup: bool = False  # they are renamed before
     removes: str = ""  # how one knows that files rewritten are created again; empty: they are not
     again: str = ""  # how it was found that they are written again
     again_sure: bool = False

@@ -124,8 +124,6 @@ def _of_files(draft: Draft, main: Series) -> Iterator[_Row]:
         yield "/lookups", "derived", how, "likely"
     if draft.removes:
         yield "/removes", "reconstructed", draft.removes, "guess"
-    if draft.backup:
-        yield "/backup", "reconstructed", draft.removes, "guess"
     if directories_apart(draft) and len(draft.spans) > 1:
         yield "/own_directories", "read", "names of the files"
     if draft.names > 1:

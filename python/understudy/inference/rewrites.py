@@ -14,7 +14,6 @@ import numpy.typing as npt
 
 from understudy.inference import constants as levels
 from understudy.inference.drafts import Draft
-from understudy.inference.operations import KINDS
 from understudy.inference.series import Cell, DumpFacts, Series
 from understudy.semantics.types import MAX_DUMPS
 
@@ -230,19 +229,3 @@ def _turning(drafts: Sequence[Draft]) -> Draft:
         flushed=sum(d.flushed for d in drafts),
         folded=frozenset(t for d in drafts for t in d.templates),
     )
-
-
-def backed_up(dumps: Sequence[DumpFacts], contents: int) -> bool:
-    """Whether files were renamed between their contents, as those are that become backups, so that
-    each content is a new file; these renames are then no operations of their own."""
-    kind = KINDS.index("rename")
-    made = [(c.made[kind], d.count) for d in dumps for c in d.cells.values() if c.made is not None]
-    between = (contents - 1) * max(1, sum(c.files for c in dumps[0].cells.values()))
-    if sum(count * int(renames.sum()) for renames, count in made) < between:
-        return False
-    for renames, count in made:
-        for n in np.flatnonzero(renames):
-            taken = min(int(renames[n]), between // count)
-            renames[n] -= taken
-            between -= taken * count
-    return True

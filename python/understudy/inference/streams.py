@@ -271,7 +271,6 @@ class Composer:
             names=draft.names,
             reopen=draft.reopen,
             removes=bool(draft.removes),
-            backup=draft.backup,
             own_directories=layout != "shared" and directories_apart(draft),
             order=draft.order,
             pace=draft.pace,

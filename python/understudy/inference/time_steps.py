@@ -47,7 +47,7 @@ from understudy.inference.passes import (
     runs_of,
     some,
 )
-from understudy.inference.rewrites import backed_up, counted, is_again
+from understudy.inference.rewrites import counted, is_again
 from understudy.inference.series import Cell, DumpFacts, Series
 from understudy.inference.table import BURST, LONG
 from understudy.semantics.counters import BIN_BYTES, BINS
@@ -326,14 +326,7 @@ class TimeSteps:
         # What is left of earlier, longer contents was not truncated.
         left_over = bool(begins) and dump.extent > (1 + NOISE) * largest
         rewritten = series.write and found.rewritten and not left_over
-        if rewritten and backed_up(series.dumps, found.times):
-            draft.backup = True
-            draft.removes = "POSIX_RENAME_SOURCES of its files, as often as they have contents"
-            draft.remarks.append(
-                "that its files were renamed before they were created again, in place of the "
-                "backup before, is assumed"
-            )
-        elif rewritten and lives:
+        if rewritten and lives:
             draft.removes = LIVES
             draft.remarks.append(
                 "that its files were removed and created again each time is assumed, since what "
