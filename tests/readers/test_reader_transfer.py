@@ -93,33 +93,6 @@ def test_ranks_with_directories_of_their_own(tmp_path: Path) -> None:
     assert made(flat) == [{}] * 3
 
 
-def test_a_scratch_file_is_made_anew(tmp_path: Path) -> None:
-    """Opened three times, and each time written over in parts: the long rests tell its lives. As
-    many of equal size might be updates in place."""
-    for lives, expected in (((2, 3, 5), ("rewrite", True)), ((3, 3, 3), ("update", False))):
-        run = Run(nprocs=1, run_time_s=100.0)
-        segments = [
-            (at, MIB, 30.0 * life + step, 30.0 * life + step + 0.1)
-            for life, steps in enumerate(lives)
-            for step in range(steps)
-            for at in (0, (step + 1) * MIB)
-        ]
-        size = MIB * len(segments)
-        file = run.write(
-            "/s/scratch",
-            size,
-            0.0,
-            rank=0,
-            duration_s=66.0,
-            calls=len(segments),
-            OPENS=3,
-            MAX_BYTE_WRITTEN=6 * MIB - 1,
-        )
-        run.add("DXT_POSIX", {"id": file, "rank": 0, "write_segments": segments})
-        stream = only(run.describe(tmp_path))
-        assert (stream.files, stream.removes) == expected
-
-
 def test_a_file_that_grows_is_written_over_as_it_grows(tmp_path: Path) -> None:
     """HDF5 fills the space of a dataset before its data come: that is no second pass."""
     run = Run(nprocs=1, run_time_s=100.0)

@@ -16,8 +16,7 @@ from understudy.inference.series import Cell, bin_edges
 
 GROWS = levels.PART  # share of the file by which its size may be off the share that is written
 # Share of the file by which what fills it may be off, which is the library's own.
-FILLED = levels.LITTLE
-APART = 1 + levels.HALF  # ratio of the rests between uses of a scratch file to those within
+FILLED = levels.SMALL
 
 Bytes = npt.NDArray[np.int64]
 
@@ -158,24 +157,6 @@ def filled(cells: Sequence[Cell], extent: int) -> bool:
     ]
     once = max(cell.opens for cell in cells) == 1
     return once and all(abs(moved - extent) <= FILLED * extent for moved in both)
-
-
-def lives_of(segments: Segments | None, begins: Sequence[float], opens: int) -> list[float]:
-    """When a scratch file begins anew that was opened more than once, and written over in parts
-    each time: of the passes, those before which it rests longest, clearly. Empty for others."""
-    if segments is None or not 1 < opens <= len(begins):
-        return []
-    end_s = np.maximum.accumulate(segments.end_s)
-    first = np.searchsorted(segments.start_s, begins)
-    rests = segments.start_s[first] - end_s[first - 1]
-    order = np.argsort(rests)[::-1]
-    chosen, others = order[: opens - 1], order[opens - 1 :]
-    if not len(others) or rests[chosen].min() < APART * rests[others].max():
-        return []
-    at = sorted(begins[k] for k in chosen)
-    cuts = np.split(segments.bytes, np.searchsorted(segments.start_s, at))
-    sizes = {int(part.sum()) for part in cuts}
-    return at if len(sizes) > 1 else []
 
 
 def of_payload(segments: Segments, payload: int) -> Segments:

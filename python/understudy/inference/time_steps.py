@@ -39,7 +39,6 @@ from understudy.inference.passes import (
     Segments,
     filled,
     grows,
-    lives_of,
     moved_once,
     of_payload,
     passes,
@@ -280,8 +279,6 @@ class TimeSteps:
         cells = list(dump.cells.values())
         segments = self._traced(cells[0].file, series, 0)
         begins = (passes(segments) or []) if segments is not None else []
-        lives = lives_of(segments, begins, max(c.opens for c in cells)) if series.write else []
-        begins = lives or begins
         found = counted(cells, len(begins) + 1 if begins else 0)
         if not series.write:  # other ranks may have read the same bytes
             found = replace(found, sure=bool(begins))
@@ -326,12 +323,6 @@ class TimeSteps:
         # What is left of earlier, longer contents was not truncated.
         left_over = bool(begins) and dump.extent > (1 + NOISE) * largest
         rewritten = series.write and found.rewritten and not left_over
-        if rewritten and lives:
-            draft.removes = LIVES
-            draft.remarks.append(
-                "that its files were removed and created again each time is assumed, since what "
-                "is written differs in size and parts of it are overwritten"
-            )
         draft.files = "rewrite" if rewritten and not draft.lookups else "update"
         draft.reopen = rewritten or found.reopened
         draft.again, draft.again_sure = found.how, found.sure or bool(begins)
