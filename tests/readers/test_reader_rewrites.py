@@ -103,24 +103,6 @@ def test_contents_that_grow(trace: bool, tmp_path: Path) -> None:
     assert ("that its files were written 4 times is a guess" in notes(workload)) != trace
 
 
-@pytest.mark.parametrize("trace", [False, True])
-@pytest.mark.parametrize("names", [("a", "b"), ("1", "2"), ("x", "y", "z")])
-def test_the_last_few_are_kept(names: tuple[str, ...], trace: bool, tmp_path: Path) -> None:
-    """Written in turn: a, b, a, b, and one more of the first than of the last."""
-    run = Run(nprocs=2, run_time_s=200.0)
-    count = 3 * len(names) + 1
-    times = [4.0 + 15.0 * k for k in range(count)]
-    for n, name in enumerate(names):
-        mine = times[n :: len(names)]
-        written_again(
-            run, f"/s/restart.{name}", [4 * MIB] * len(mine), mine, opens=len(mine), trace=trace
-        )
-    stream = only(run.describe(tmp_path))
-    assert kind(stream) == ("rewrite", len(names), True)
-    assert sizes(stream) == [4 * MIB] * count
-    assert np.abs(np.array([d.time_s for d in stream.steps]) - times).max() < 0.2
-
-
 def test_a_file_of_each_rank(tmp_path: Path) -> None:
     run = Run(nprocs=4)
     times = [5.0 + 10.0 * k for k in range(8)]

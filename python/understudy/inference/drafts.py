@@ -26,7 +26,6 @@ class Draft:
 
     series: list[Series]
     files: str = "new"
-    names: int = 1  # of files rewritten or updated: sets used in turn
     reopen: bool | None = None  # as in the contract
     removes: str = ""  # how one knows that files rewritten are created again; empty: they are not
     again: str = ""  # how it was found that they are written again

@@ -139,7 +139,7 @@ def flushed(draft: Draft) -> bool:
     if not draft.write or not any(s.synced for s in draft.series):
         return False
     dumps = sum(d.count for d in draft.series[0].dumps)
-    share = draft.flushes * draft.names / dumps
+    share = draft.flushes / dumps
     if share < NEARLY:
         draft.remarks.append(
             f"each of its files was flushed {share * dumps:.3g} x in its {dumps} dumps; "
@@ -156,7 +156,7 @@ def sync_bytes(draft: Draft) -> int | None:
     """Bytes after which a rank flushes a file, or the buffer of stdio, within a dump; None if it
     does so once at most."""
     dumps = sum(d.count for d in draft.series[0].dumps)
-    return max(1, int(draft.sync_every)) if draft.syncs * draft.names >= SEVERAL * dumps else None
+    return max(1, int(draft.sync_every)) if draft.syncs >= SEVERAL * dumps else None
 
 
 def lacking(draft: Draft, stream: Pattern, ranks: int) -> list[int]:

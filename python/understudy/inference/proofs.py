@@ -126,8 +126,6 @@ def _of_files(draft: Draft, main: Series) -> Iterator[_Row]:
         yield "/removes", "reconstructed", draft.removes, "guess"
     if directories_apart(draft) and len(draft.spans) > 1:
         yield "/own_directories", "read", "names of the files"
-    if draft.names > 1:
-        yield "/names", "derived", "files of the same size that take turns in time"
     yield "/layout", "derived", "ranks that have records of each file"
     yield "/content", "assumed", "random bytes: a log does not hold what was written"
     if len(draft.spans) > 1:

@@ -22,10 +22,8 @@ AGAIN = 1 + levels.HALF
 WHOLE = levels.SMALL  # deviation from a whole number of times, as a share of them
 NEARLY = 1 - levels.PART  # share of the largest size that files written again have on average
 PATCH = levels.SMALL  # share of a pass below which what is written again is part of it (a header)
-MAX_NAMES = 8  # files used in turn
 MAX_ITEMS = 64  # files of one dump that are looked at one by one
 LARGE = levels.LARGE  # bytes of a file from which on it matters that they are read again
-SIMILAR = levels.QUARTER  # by which files used in turn differ in size at most
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,62 +168,3 @@ def _parts(draft: Draft) -> list[Series]:
                 one = replace(series, dumps=[DumpFacts.of(own)], key=series.key[k : k + 1])
                 parts.append(one)
     return parts
-
-
-def in_turn(drafts: Sequence[Draft]) -> list[Draft]:
-    """Drafts of files that are used in turn (a, b, a, b: the last two are kept) become one."""
-    groups: dict[tuple[object, ...], list[Draft]] = {}
-    for draft in drafts:
-        one = draft.series[0]
-        folder = one.template.rpartition(b"/")[0]
-        key = (draft.write, draft.method, draft.spans, folder, len(one.template))
-        groups.setdefault(key, []).append(draft)
-    gone: dict[int, Draft | None] = {}
-    for group in groups.values():
-        mine = [d for d in group if d.write and len(d.series) == 1 and not d.turned and _single(d)]
-        mine.sort(key=lambda d: d.start_s(0))
-        for first, draft in enumerate(mine):
-            if id(draft) in gone or draft.files not in ("rewrite", "update"):
-                continue
-            for count in range(MAX_NAMES, 1, -1):
-                some = [d for d in mine[first:] if id(d) not in gone and _similar(draft, d)]
-                if len(some[:count]) == count and _takes_turns(some[:count]):
-                    gone.update({id(d): None for d in some[:count]})
-                    gone[id(draft)] = _turning(some[:count])
-                    break
-    found = [gone.get(id(d), d) for d in drafts]
-    return [d for d in found if d is not None]
-
-
-def _single(draft: Draft) -> bool:
-    """Dumps of one set of files each, none of them a rule for many."""
-    return (draft.files in ("rewrite", "update") or draft.dumps == 1) and all(
-        d.count == 1 for d in draft.series[0].dumps
-    )
-
-
-def _similar(one: Draft, other: Draft) -> bool:
-    sizes = [d.dump_bytes for d in (one, other)]
-    kinds = {one.files, other.files} - {"new"}
-    a, b = (d.series[0].template for d in (one, other))
-    differ = sum(x != y for x, y in zip(a, b, strict=True))
-    return min(sizes) >= (1 - SIMILAR) * max(sizes) and len(kinds) == 1 and differ <= 2
-
-
-def _takes_turns(drafts: Sequence[Draft]) -> bool:
-    moments = sorted((d.start_s(k), n) for n, d in enumerate(drafts) for k in range(d.dumps))
-    count = len(drafts)
-    return len(moments) > count and all(n == k % count for k, (_, n) in enumerate(moments))
-
-
-def _turning(drafts: Sequence[Draft]) -> Draft:
-    first = drafts[0]
-    dumps = sorted((d for one in drafts for d in one.series[0].dumps), key=lambda d: d.start_s)
-    series = replace(first.series[0], dumps=dumps, key=tuple((k,) for k in range(len(dumps))))
-    return replace(
-        first,
-        series=[series],
-        names=len(drafts),
-        flushed=sum(d.flushed for d in drafts),
-        folded=frozenset(t for d in drafts for t in d.templates),
-    )

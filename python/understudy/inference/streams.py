@@ -28,7 +28,7 @@ from understudy.inference.hdf5_layouts import Hdf5Layout
 from understudy.inference.metadata import Metadata, of_idle, prove_idle, with_flushes
 from understudy.inference.operations import Idle
 from understudy.inference.proofs import directories_apart, prove
-from understudy.inference.rewrites import in_turn, unravel
+from understudy.inference.rewrites import unravel
 from understudy.inference.role_of_stream import Roles
 from understudy.inference.series import Series
 from understudy.inference.strands import Key, Strands
@@ -81,7 +81,7 @@ class Composer:
         drafts = unravel(drafts)
         for draft in drafts:
             orders.learn(draft, self.ranks)
-        drafts = gather(in_turn(split(drafts)), self.runtime_s)
+        drafts = gather(split(drafts), self.runtime_s)
         drafts.sort(key=lambda d: (d.start_s(0), -d.bytes))
         pace.part(drafts, self.runtime_s)
         named: dict[str, int] = {}
@@ -268,7 +268,6 @@ class Composer:
             collective=defaults.collective,
             sync=sync,
             dumps=dumps,
-            names=draft.names,
             reopen=draft.reopen,
             removes=bool(draft.removes),
             own_directories=layout != "shared" and directories_apart(draft),
