@@ -38,7 +38,6 @@ from understudy.inference.names import MAX_FIELDS, NAMELESS, Templates, alike, i
 from understudy.inference.operations import OPERATION, Idle, attached, operations, own
 from understudy.inference.screen import Screen
 from understudy.inference.spill import Spill
-from understudy.inference.stale import restored
 from understudy.inference.strands import Key, Strands, find
 from understudy.inference.table import (
     ACCESS,
@@ -245,7 +244,6 @@ class Accesses:
         nameless = rows["template"] == NAMELESS
         if nameless.any():
             rows["numbers"][nameless] = 0
-        rows = restored(rows, self._traces, self.remarks.add)
         libraries = np.union1d(found["H5D"]["file"], found["H5F"]["file"])
         rows, idle = attached(rows, own(made, libraries), self.ranks, once)
         if len(idle):
@@ -280,20 +278,6 @@ class Accesses:
                         )
                     )
                 )
-
-    def _traces(self, wanted: set[tuple[int, int]]) -> dict[tuple[int, int], Rows]:
-        """The traced writes of some ranks to some files, in order of start."""
-        module = self.log.modules.get("DXT_POSIX")
-        if module is None or not module.supported or module.partial:
-            return {}
-        found = {}
-        for record in self.log.dxt("DXT_POSIX"):
-            if (record.id, record.rank) in wanted and len(record.write_segments):
-                of = (record.id, record.rank, True)
-                rows = self.screen.segments("DXT_POSIX", record.write_segments, *of)
-                rows = rows[np.argsort(rows["start_s"], kind="stable")]
-                found[record.id, record.rank] = rows
-        return {pair: rows for pair, rows in found.items() if len(rows)}
 
     def _combine(self, found: dict[str, Rows], once: Once) -> Rows:
         posix, mpiio, stdio = (found[m] for m in COLUMNS)

@@ -472,10 +472,6 @@ _RULES = {
     "hold them: their bytes are assumed to be even: {files}.",
     "moved": "Written after their close according to Darshan, {bytes} B in all, which were "
     "attributed to the file open at that time: {files}.",
-    "traced": "Recorded by Darshan for an earlier file whose descriptor was used again, {bytes} B "
-    "in all, which were moved to the file of that time as the trace shows: {files}.",
-    "mixed": "With time stamps that last into the time of later files of their kind, {bytes} B in "
-    "all, some of which may be of those; no trace tells which: {files}.",
     "stale": "Left out, {bytes} B that Darshan recorded for a file after its close: {files}.",
 }
 
