@@ -11,6 +11,7 @@ from understudy.darshanlog import Log
 from understudy.semantics.calls import Calls
 from understudy.semantics.counters import BINS
 
+PREFIXES = {"H5D": "H5D", "MPI-IO": "MPIIO", "POSIX": "POSIX", "STDIO": "STDIO"}  # of counters
 MODULES = {"hdf5": "H5D", "mpiio": "MPI-IO", "posix": "POSIX", "stdio": "STDIO"}
 HISTOGRAM = {"POSIX": ("POSIX", ""), "MPI-IO": ("MPIIO", "_AGG"), "H5D": ("H5D", "_AGG")}
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from understudy.inference.calls import HISTOGRAM, MODULES
+from understudy.inference.calls import HISTOGRAM, MODULES, PREFIXES
 from understudy.inference.known_files import lookup
 from understudy.inference.names import Templates
 from understudy.inference.stdio_calls import system_calls
@@ -152,7 +152,7 @@ class Records:
                 self._lacking.add(name)
             else:
                 self._add(sums.counters, k, template, np.maximum(self._counted(block, name), 0))
-        prefix = "MPIIO" if module == "MPI-IO" else module
+        prefix = PREFIXES.get(module, module)
         if module != "H5F":
             ways = [block[f"{prefix}_BYTES_{past}"] != 0 for past in ("READ", "WRITTEN")]
             moved = ways[0] | ways[1]

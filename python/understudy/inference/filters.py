@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from understudy.darshanlog import Log
 from understudy.inference import constants as levels
+from understudy.inference.calls import PREFIXES
 
 SAVED = levels.SOME  # share of the bytes of datasets that did not reach the storage
 
@@ -44,7 +45,7 @@ def _written(log: Log, module: str, name: str, known: Ids) -> tuple[Ids, npt.NDA
     ids: list[Ids] = [known]
     sizes: list[npt.NDArray[np.int64]] = [np.zeros(len(known), np.int64)]
     for block in log.records(module):
-        wrote = block[f"{module.replace('-', '')}_BYTES_WRITTEN"]
+        wrote = block[f"{PREFIXES[module]}_BYTES_WRITTEN"]
         mine = wrote > 0
         if len(known):
             mine &= np.isin(block[name], known)

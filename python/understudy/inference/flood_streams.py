@@ -18,7 +18,7 @@ from understudy.contracts.workload import (
     equal_ranks,
     runs_at_most,
 )
-from understudy.inference.calls import MODULES
+from understudy.inference.calls import MODULES, PREFIXES
 from understudy.inference.floods import Flood, order_of
 from understudy.inference.operations import KINDS
 from understudy.inference.transfers import CLOSE, MAX_TRANSFER
@@ -183,7 +183,7 @@ def notes_of(flood: Flood, name: str) -> Iterator[str]:
 
 def prove(at: str, flood: Flood) -> Iterator[Provenance]:
     """Where the numbers of the stream of a flood come from."""
-    module = MODULES[flood.method].replace("-", "")
+    module = PREFIXES[MODULES[flood.method]]
     verb, past = ("WRITE", "WRITTEN") if flood.write else ("READ", "READ")
     sure = order_of(flood)[2]
     size = f"{module}_BYTES_{past}"

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from understudy.darshanlog import Log
-from understudy.inference.calls import counters_of
+from understudy.inference.calls import PREFIXES, counters_of
 from understudy.inference.evidence import HANDLES, add_sizes
 from understudy.inference.filters import without_filtered
 from understudy.inference.names import alike, is_junk
@@ -41,7 +41,6 @@ _ORDER = ("HDF5", "MPI-IO", "POSIX", "STDIO")
 OF_METHOD = {"posix": "POSIX", "mpiio": "MPI-IO", "hdf5": "HDF5", "stdio": "STDIO"}
 _ABOVE = {"H5D": (), "MPI-IO": ("HDF5",), "POSIX": ("HDF5", "MPI-IO"), "STDIO": ()}
 _OWN = {"H5D": "HDF5", "MPI-IO": "MPI-IO", "POSIX": "POSIX", "STDIO": "STDIO"}
-_PREFIX = {"H5D": "H5D", "MPI-IO": "MPIIO", "POSIX": "POSIX", "STDIO": "STDIO"}
 _OPENS = {
     "POSIX": ("POSIX_OPENS",),
     "STDIO": ("STDIO_OPENS",),
@@ -184,7 +183,7 @@ class Sums:
         if self._made is not None:
             prepared = self._made(ids)
             kept = block[~prepared] if prepared.any() else block
-        prefix, whole = _PREFIX[module], _Columns(block)
+        prefix, whole = PREFIXES[module], _Columns(block)
         of_kept = whole if kept is block else _Columns(kept)
         for way, (verb, past) in enumerate(WORDS):
             rows, sums = (kept, of_kept) if way == WRITE else (block, whole)
@@ -238,7 +237,7 @@ def of_log(
     sums = Sums(log, kept, made)
     ids, ends = [np.zeros(0, np.uint64)], [np.zeros(0, np.int64)]
     users = _Users()
-    for module in ("H5F", *_PREFIX):
+    for module in ("H5F", *PREFIXES):
         for block in _records(log, module):
             sums.add(module, block)
             if module in ("POSIX", "STDIO"):
@@ -319,7 +318,7 @@ def _records(log: Log, module: str) -> Iterator[Any]:
 
 
 def _moved(block: Any, module: str) -> npt.NDArray[np.int64]:
-    prefix = _PREFIX[module]
+    prefix = PREFIXES[module]
     moved: npt.NDArray[np.int64] = np.zeros(len(block), np.int64)
     for _, past in WORDS:
         moved += _bytes(block, f"{prefix}_BYTES_{past}")
@@ -339,7 +338,7 @@ def _sum(block: Any, counter: str) -> int:
 
 
 def _time_s(block: Any, module: str, word: str) -> float:
-    name = f"{_PREFIX[module]}_F_{word}_TIME"
+    name = f"{PREFIXES[module]}_F_{word}_TIME"
     return float(np.maximum(block[name], 0).sum()) if name in block.dtype.names else 0.0
 
 

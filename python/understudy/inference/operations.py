@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from understudy.contracts.workload import equal_ranks
+from understudy.inference.calls import MODULES, PREFIXES
 from understudy.inference.table import (
     ALL_RANKS,
     METHODS,
@@ -50,13 +51,12 @@ OPERATION = np.dtype(
     ],
     align=True,
 )
-_METHOD = {"POSIX": "posix", "STDIO": "stdio", "MPI-IO": "mpiio"}
-_PREFIX = {"POSIX": "POSIX", "STDIO": "STDIO", "MPI-IO": "MPIIO"}
+_METHOD = {module: method for method, module in MODULES.items()}
 
 
 def operations(block: Any, module: str) -> Rows:
     """What a block of records of POSIX, STDIO or MPI-IO tells."""
-    prefix, names = _PREFIX[module], block.dtype.names
+    prefix, names = PREFIXES[module], block.dtype.names
     rows = np.zeros(len(block), OPERATION)
     rows["file"], rows["rank"] = block["id"], block["rank"]
     rows["method"] = METHODS.index(_METHOD[module])

@@ -4,11 +4,11 @@ from collections.abc import Iterator, Mapping
 
 from understudy.contracts.workload import Provenance
 from understudy.inference import pace
+from understudy.inference.calls import MODULES, PREFIXES
 from understudy.inference.drafts import Draft
 from understudy.inference.series import Series
 from understudy.inference.transfers import MAX_PIECES
 
-MODULES = {"posix": "POSIX", "stdio": "STDIO", "mpiio": "MPIIO", "hdf5": "H5D"}
 _Row = tuple[str, ...]  # path in the stream, origin, how, and confidence if not sure
 
 
@@ -33,7 +33,7 @@ def prove(
 
 def _counters(draft: Draft, main: Series) -> tuple[str, str, str]:
     """The module, the direction, and the counter of the bytes of a file."""
-    module = MODULES[main.method]
+    module = PREFIXES[MODULES[main.method]]
     if draft.write:
         return module, "WRITE", f"{module}_BYTES_WRITTEN"
     return module, "READ", f"{module}_BYTES_READ"
