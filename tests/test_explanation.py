@@ -7,7 +7,7 @@ import pytest
 
 from tests.readers.synthetic import Run
 from understudy.commands import describe
-from understudy.inference.explanation import (
+from understudy.inference.parts import (
     BESIDE,
     CONTRADICTED,
     CREATED,
@@ -249,6 +249,19 @@ def test_sizes_of_stdio_are_not_known_where_two_explanations_are_as_short(tmp_pa
         run = Run(nprocs=1)
         run.write("/s/a", size, 1.0, rank=0, module="STDIO", calls=calls)
         assert writing(of_run(run, tmp_path / str(calls))).unknown == unknown
+
+
+@pytest.mark.parametrize("page", [4096, MIB])
+def test_writes_within_pages_contradict_those_of_whole_pages(page: int, tmp_path: Path) -> None:
+    """Shifted by 100 B: the storage is asked for twice as many pages. Of other pages than those of
+    the storage, nothing is told."""
+    run = Run(nprocs=1)
+    more = {"CONSEC_WRITES": 1023, "SEQ_WRITES": 1023, "FILE_ALIGNMENT": page}
+    more |= {"ACCESS1_ACCESS": 8192, "ACCESS1_COUNT": 1024, "FILE_NOT_ALIGNED": 1024}
+    more |= {"MAX_BYTE_WRITTEN": 8 * MIB + 99}
+    run.write("/s/a", 8 * MIB, 1.0, rank=0, calls=1024, **more)
+    expected = {"POSIX_FILE_NOT_ALIGNED": (0, 1024)} if page == 4096 else {}
+    assert differences(of_run(run, tmp_path)) == expected
 
 
 def test_reads_and_writes_that_alternate_in_no_known_way(tmp_path: Path) -> None:

@@ -355,7 +355,7 @@ def test_the_command_prints_tables_and_json() -> None:
     text = CliRunner().invoke(main, ["predict", path])
     assert text.exit_code == 0, text.output
     assert re.search(r"(?m)^MPIIO_COLL_WRITES +72 +0$", text.output)
-    assert "Not known of POSIX: 15 counters" in text.output
+    assert "Not known of POSIX: 16 counters" in text.output
     row = json.loads(CliRunner().invoke(main, ["predict", path, "--json"]).output)
     assert [s["name"] for s in row["sets"]] == ["checkpoint", "visualization"]
     assert row["total"]["MPI-IO"]["MPIIO_COLL_WRITES"] == 104

@@ -16,7 +16,7 @@ from understudy.contracts.workload import Workload, identifier, parse
 from understudy.darshanlog import DAMAGED, logs_below
 from understudy.errors import UnderstudyError, one_line
 from understudy.files import write_text
-from understudy.inference.explanation import (
+from understudy.inference.parts import (
     BESIDE,
     CONTRADICTED,
     CREATED,
@@ -213,7 +213,7 @@ def _sentences(one: Explanation, workload: Workload) -> Iterator[str]:
         yield f"contradicted: {_percent(share[CONTRADICTED])}: {_some(told)}"
     if unknown := one.lacking():
         lacking = list(dict.fromkeys(lack for part in unknown for lack in part.unknown))
-        told = [f"{lack}; {SOURCES[lack]} tells it" for lack in lacking]
+        told = [f"{lack}; {_source(lack, one.traced)} tells it" for lack in lacking]
         yield f"not known: {_percent(share[UNKNOWN])}: {_some(told)}"
     yield (
         "not known: calls that Darshan does not count, such as looks at names and attributes, "
@@ -236,6 +236,11 @@ def _sentences(one: Explanation, workload: Workload) -> Iterator[str]:
     yield from (f"unsure: {note}" for note in notes if f" {DAMAGED}: " in note)
     if measured := calibration.sentence(calibration.ours()):
         yield f"expect: {measured}"
+
+
+def _source(lack: str, traced: bool) -> str:
+    """What tells what is not known; of a log with DXT, its own trace does."""
+    return "understudy describe --calls" if traced and SOURCES[lack] == DXT else SOURCES[lack]
 
 
 def _worst(part: Part) -> str:

@@ -20,7 +20,9 @@ from understudy.contracts import workload
 from understudy.contracts.workload import Workload, identifier
 from understudy.errors import UnderstudyError
 from understudy.files import write_text
-from understudy.inference.explanation import Explanation
+from understudy.inference.parts import (
+    Explanation,
+)
 from understudy.model.scaling import scale
 from understudy.records import reports
 from understudy.units import parse_size, size

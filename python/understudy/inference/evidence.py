@@ -19,7 +19,8 @@ from understudy.inference.names import Templates
 from understudy.inference.stdio_calls import system_calls
 from understudy.inference.table import Rows
 from understudy.inference.transfers import Named
-from understudy.semantics.counters import BINS, COUNTERS, bin_of
+from understudy.semantics.alignment import PAGE
+from understudy.semantics.counters import BINS, COUNTERS, NOT_ALIGNED, bin_of
 
 Whole = npt.NDArray[np.int64]
 Real = npt.NDArray[np.float64]
@@ -152,6 +153,8 @@ class Records:
                 self._lacking.add(name)
             else:
                 self._add(sums.counters, k, template, np.maximum(self._counted(block, name), 0))
+        if module == "POSIX" and (block["POSIX_FILE_ALIGNMENT"] != PAGE).any():
+            self._lacking.add(NOT_ALIGNED)
         prefix = PREFIXES.get(module, module)
         if module != "H5F":
             ways = [block[f"{prefix}_BYTES_{past}"] != 0 for past in ("READ", "WRITTEN")]
@@ -325,7 +328,8 @@ class Records:
                 continue
             counted = sums.counters[which].sum(axis=0).tolist()
             found.counters[module] = dict(zip(_names(module), counted, strict=True))
-            for name in self._lacking - {*COUNTERS["POSIX"], *COUNTERS["STDIO"]}:
+            zero = {*COUNTERS["POSIX"], *COUNTERS["STDIO"]} - {NOT_ALIGNED}
+            for name in self._lacking - zero:
                 found.counters[module].pop(name, None)
             read, write, other, variance = sums.times[which].sum(axis=0).tolist()
             found.times[module] = read, write, other

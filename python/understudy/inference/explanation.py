@@ -8,12 +8,13 @@ the log's I/O time that was spent in it.
 
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import sqrt
 
 import numpy as np
 
 from understudy.inference import constants as levels
+from understudy.inference.calls import PREFIXES
 from understudy.inference.evidence import (
     HANDLES,
     RECORDS,
@@ -25,8 +26,29 @@ from understudy.inference.evidence import (
     Records,
     is_call,
 )
-from understudy.semantics.counter_sums import PAGE
-from understudy.semantics.counters import BIN_BYTES, BINS, COUNTERS, total
+from understudy.inference.parts import (
+    BESIDE,
+    CREATED,
+    EITHER,
+    FILES,
+    INHERITED,
+    LIBRARY,
+    MAPPED,
+    ORDER,
+    OTHER,
+    PLACES,
+    RANKS,
+    READ,
+    SEEKS,
+    SIZES,
+    UNCOUNTED,
+    WRITE,
+    Difference,
+    Explanation,
+    Part,
+)
+from understudy.semantics.alignment import PAGE
+from understudy.semantics.counters import BIN_BYTES, BINS, COUNTERS, NOT_ALIGNED, total
 from understudy.semantics.cuts import Whole
 from understudy.semantics.evaluator import walk_of
 from understudy.semantics.lookups import lookups_of
@@ -51,110 +73,6 @@ BELOW: Mapping[str, tuple[str, ...]] = {
     "mpiio": ("POSIX",),
     "hdf5": ("MPI-IO", "POSIX"),
 }
-PREFIXES = {"MPI-IO": "MPIIO"}
-LIBRARIES = {"H5D": "HDF5", "H5F": "HDF5", "STDIO": "stdio"}
-READ, WRITE, OTHER = WAYS
-EITHER = "EITHER"
-FILES = {READ: "files that are read", WRITE: "files that are written"}
-USES = {
-    READ: "reading",
-    WRITE: "writing",
-    OTHER: "other calls on",
-    EITHER: "reading or writing",
-}
-
-
-# Of a part.
-STATES = EXPLAINED, CONTRADICTED, UNKNOWN = "explained", "contradicted", "not known"
-# What a log does not tell.
-SIZES = "which sizes the calls of stdio had"
-PLACES = "where in their files the calls of MPI-IO went"
-LIBRARY = "which calls HDF5 made of those of the application"
-ORDER = "how reads and writes alternated"
-RANKS = "how much of it each rank moved"
-MAPPED = "what was read and written in files that were mapped into memory"
-UNCOUNTED = (
-    "what was moved in files of which it counts opens alone (stdio's putc, fprintf and _unlocked "
-    "calls, copies within the system, descriptors that other programs inherit)"
-)
-INHERITED = (
-    "what processes that wrote to no file moved through descriptors that they inherit "
-    "(redirections), and which files were opened or created for it"
-)
-CREATED = (
-    "which opens of files without counted reads and writes created them, or were of directories"
-)
-SEEKS = "which seeks were to the end of a file, whose size the storage is asked for"
-BESIDE = "why files of a library were used through POSIX in a way in which it was not asked to"
-
-
-@dataclass(frozen=True, slots=True)
-class Difference:
-    """A number that is predicted to be another one than was counted."""
-
-    what: str
-    predicted: int
-    counted: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
-    """One way of using the files of some streams (none: of files that no stream describes)."""
-
-    streams: tuple[str, ...]
-    module: str
-    way: str
-    time_s: float
-    differences: tuple[Difference, ...]
-    unknown: tuple[str, ...]
-
-    @property
-    def name(self) -> str:
-        """What is done to which files."""
-        of = ", ".join(self.streams) if self.streams else "files that no stream has"
-        return f"{USES[self.way]} {of} through {LIBRARIES.get(self.module, self.module)}"
-
-    @property
-    def state(self) -> str:
-        if self.differences:
-            return CONTRADICTED
-        return UNKNOWN if self.unknown else EXPLAINED
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Explanation:
-    """All parts of a log, and whether it has a trace of every call that moved bytes."""
-
-    parts: tuple[Part, ...]
-    traced: bool = False
-
-    def of(self, state: str) -> list[Part]:
-        """Those in a state, the one that took longest first."""
-        return sorted((p for p in self.parts if p.state == state), key=lambda p: -p.time_s)
-
-    def lacking(self) -> list[Part]:
-        """Parts of which something is not known, contradicted ones last."""
-        return [p for state in (UNKNOWN, CONTRADICTED) for p in self.of(state) if p.unknown]
-
-    def notes(self) -> Iterator[str]:
-        """A sentence for each part that is not explained, and for what is not known of one that is
-        contradicted."""
-        for part in self.of(CONTRADICTED):
-            told = "; ".join(
-                f"{d.what} {d.predicted:,} predicted, {d.counted:,} counted"
-                for d in part.differences
-            )
-            yield f"Contradicted: {part.name} ({self.share([part]):.1%} of the I/O time): {told}."
-        for part in self.lacking():
-            told = ", ".join(part.unknown)
-            yield f"Not known: {part.name} ({self.share([part]):.1%} of the I/O time): {told}."
-
-    def share(self, parts: Sequence[Part]) -> float:
-        """Of the log's I/O time, 0 to 1; where it has none, of the parts."""
-        whole = sum(p.time_s for p in self.parts)
-        if not whole:
-            return len(parts) / len(self.parts) if self.parts else 0.0
-        return sum(p.time_s for p in parts) / whole
 
 
 def explain(
@@ -319,6 +237,7 @@ class _Group:
         if calls:
             yield from self._of_sizes(module, way)
             yield from self._of_turns(module, way)
+            yield from self._of_pages(module, way)
         if calls and way == READ:  # which may be those of other ranks
             yield from self._of_ranks_of_files(module)
             yield from self._of_reach()
@@ -339,6 +258,17 @@ class _Group:
         if many or sum(n * size for size, n in left_out.items()) > EQUAL * self._bytes(module):
             size = max(left_out, key=lambda size: (left_out[size] * max(1, size), size))
             yield Difference(f"calls of {size:,} B", counted[size] - left_out[size], counted[size])
+
+    def _of_pages(self, module: str, way: str) -> Iterator[Difference]:
+        """Calls that do not begin with a page, which reads and writes have in common: of writes,
+        the storage is asked for one page more each."""
+        mine = next(w for w in WAYS[:2] if self._calls(module, w))
+        here = self.predicted.get(module, {}).get(NOT_ALIGNED)
+        there = self.evidence.counters[module].get(NOT_ALIGNED)
+        if way != mine or here is None or there is None:
+            return
+        if abs(here - there) > EQUAL * sum(self._calls(module, w) for w in WAYS[:2]):
+            yield Difference(NOT_ALIGNED, here, there)
 
     def _of_turns(self, module: str, way: str) -> Iterator[Difference]:
         """Reads behind writes and writes behind reads of the same files."""

@@ -6,7 +6,8 @@ from itertools import groupby
 
 import numpy as np
 
-from understudy.semantics.counters import RECORDS, Tally
+from understudy.semantics.alignment import PAGE, Places, unaligned, unaligned_of
+from understudy.semantics.counters import NOT_ALIGNED, RECORDS, Tally
 from understudy.semantics.cuts import Cut, Mask, Whole, compare
 from understudy.semantics.evaluator import Walk
 from understudy.semantics.flushes import Written, flushes_of
@@ -24,8 +25,6 @@ from understudy.semantics.program import (
 from understudy.semantics.runs import Call, Closed, Dumps, Moved, Opened, Operated, Rows, Synced
 from understudy.semantics.sums import FLUSHES, MOVED, OPENS, TOPS, File, Sums
 from understudy.semantics.types import Lookups
-
-PAGE = 4096  # of direct transfers
 
 
 class Counting(Sums):
@@ -151,6 +150,8 @@ class Counting(Sums):
         self._note_state(moved, file)
         self._count_calls(moved, way)
         self._note_top(moved, way, dumps.count)
+        if k == 0:
+            self._note_pages(moved, dumps.count)
         self._note_places(moved, way, file, k)
 
     def _note_state(self, moved: Moved, file: File) -> None:
@@ -198,6 +199,16 @@ class Counting(Sums):
         last = (last + (dumps - 1) * moved.growth)[moved.block.size > 0]
         if len(last):
             self.tally.top(f"{TOPS[self.method]}_MAX_BYTE_{MOVED[way]}", int(last.max()) - 1)
+
+    def _note_pages(self, moved: Moved, dumps: int) -> None:
+        """Calls of all dumps that do not begin with a page."""
+        if self.method != "posix":
+            return
+        number = None if self.direct else unaligned(moved, dumps)
+        if number is None:
+            self.tally.decline(NOT_ALIGNED)
+        else:
+            self.sums[NOT_ALIGNED] += number
 
     def _look_up(self, moved: Moved, lookups: Lookups) -> None:
         """Reads between writes whose bytes nobody knows."""
@@ -280,10 +291,11 @@ class Counting(Sums):
                 self._note_written(0, Written(move, times * block.rows, calls, self.none > 0))
                 if rows.files.order.rule != "consecutive" and len(rows.moves) > 1:
                     self.tally.decline("FSYNCS", "FLUSHES", "SYNCS")
-            self._count_row(move, next(c for c in calls.cuts if c is not None), number)
+            cut = next(c for c in calls.cuts if c is not None)
+            self._count_row(move, cut, number, len(rows.moves) == move.variable.count == 1)
 
-    def _count_row(self, move: Move, cut: Cut, number: int) -> None:
-        """The calls of so many files with one row each."""
+    def _count_row(self, move: Move, cut: Cut, number: int, alone: bool) -> None:
+        """The calls of so many files with one row each; `alone`: they have nothing else."""
         way, sizes = "WRITE" if move.writes else "READ", dict(cut.sizes)
         direct = self.direct and self.method in ("posix", "stdio")
         if direct and any(size % PAGE for size in sizes) and cut.transfers > 1:
@@ -295,6 +307,12 @@ class Counting(Sums):
             self.tally.top(f"{TOPS[self.method]}_MAX_BYTE_{MOVED[way]}", row - 1)
         if self.method == "posix":
             self._go_on(way, number * (sum(made.values()) - 1))
+            begin = Places(np.zeros(1, np.int64), np.ones(1, np.int64))
+            inside = unaligned_of(cut, begin) if alone and not direct else None
+            if inside is None:
+                self.tally.decline(NOT_ALIGNED)
+            else:
+                self.sums[NOT_ALIGNED] += number * inside
         if self.method == "hdf5":
             self.sums["H5D_OPENS"] += number
 

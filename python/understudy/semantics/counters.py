@@ -37,7 +37,7 @@ COUNTERS: Mapping[str, tuple[str, ...]] = {
     "POSIX": _names(
         "POSIX",
         f"OPENS READS WRITES SEEKS STATS FSYNCS {_BYTES} {_MAX} CONSEC_READS CONSEC_WRITES "
-        "SEQ_READS SEQ_WRITES RW_SWITCHES",
+        "SEQ_READS SEQ_WRITES RW_SWITCHES FILE_NOT_ALIGNED",
         "",
     ),
     "STDIO": _names("STDIO", f"OPENS READS WRITES SEEKS FLUSHES {_BYTES} {_MAX}"),
@@ -65,6 +65,7 @@ MODULES = {
 _OF_LIBRARY = {"mpiio": ("POSIX",), "hdf5": ("MPI-IO", "POSIX"), "adios": ("POSIX",)}
 _KNOWN_BELOW = {"hdf5": ("MPIIO_COLL_OPENS", "MPIIO_INDEP_OPENS")}
 OF_SIZE = " calls of bytes "  # calls of a module of one size, beside its counters
+NOT_ALIGNED = "POSIX_FILE_NOT_ALIGNED"
 RECORDS = "records"  # files of a rank, each once
 
 
