@@ -87,7 +87,7 @@ MESSAGES = {
     no_ranks: "the job record has 0 processes, expected 1 to 16777216",
     partial: "module POSIX is incomplete: Darshan ran out of memory for records and left out "
     "later files; record it again with more memory (environment DARSHAN_MODMEM=64, in MiB, and a "
-    "line 'MAX_RECORDS 20000 POSIX,MPI-IO,STDIO,H5F,H5D' in the file that DARSHAN_CONFIG_PATH "
+    "line 'MAX_RECORDS 20000 *' in the file that DARSHAN_CONFIG_PATH "
     "names), or describe what is there with --partial",
     missing: "cannot be opened: No such file or directory",
 }

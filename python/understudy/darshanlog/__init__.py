@@ -10,7 +10,7 @@ Log versions 3.00 to 3.41, of either byte order and any compression; see `Log` f
 from understudy.darshanlog.folders import Below, logs_below
 from understudy.darshanlog.header import Job, Module, Mount
 from understudy.darshanlog.joined import JOB_GAP_S, JoinedLog, Twins, Wave, open_joined
-from understudy.darshanlog.log import DAMAGED, Log, open_log
+from understudy.darshanlog.log import DAMAGED, MORE_MEMORY, Log, open_log
 from understudy.darshanlog.records import (
     DxtRecord,
     HeatmapRecord,
@@ -23,6 +23,7 @@ from understudy.darshanlog.records import (
 __all__ = [
     "DAMAGED",
     "JOB_GAP_S",
+    "MORE_MEMORY",
     "Below",
     "DxtRecord",
     "HeatmapRecord",

@@ -31,6 +31,10 @@ from understudy.errors import UnderstudyError
 
 BLOCK_RECORDS = 4096
 DAMAGED = "it is damaged"  # why a module is left out
+MORE_MEMORY = (
+    "with more memory (environment DARSHAN_MODMEM=64, in MiB, and a line 'MAX_RECORDS 20000 *' in "
+    "the file that DARSHAN_CONFIG_PATH names)"
+)
 PLAIN_BYTES = 1 << 20
 
 

@@ -23,6 +23,7 @@ from understudy.inference import (
 from understudy.inference.drafts import Draft, gather, merge, two_interfaces, wrote
 from understudy.inference.dumps import AVERAGED, Defaults, Dumps
 from understudy.inference.evidence import Evidence
+from understudy.inference.file_bytes import hold
 from understudy.inference.floods import Flood
 from understudy.inference.hdf5_layouts import Hdf5Layout
 from understudy.inference.metadata import Metadata, of_idle, prove_idle, with_flushes
@@ -35,9 +36,7 @@ from understudy.inference.strands import Key, Strands
 from understudy.inference.table import BURST
 from understudy.semantics.calls import BY_RUNS
 from understudy.semantics.key_rules import can_extend, can_read
-from understudy.semantics.patterns import stream_of
 from understudy.semantics.sizes import PLAIN
-from understudy.semantics.times import open_at
 
 UNSEEN = (
     "Darshan records no mkdir and unlink, and no stat of programs built with glibc 2.33 or later: "
@@ -199,12 +198,9 @@ class Composer:
             return stream, None
         reader = replace(stream, files="update", names=1, reopen=None, own_directories=False)
         for written, base in before:
-            if wrote(written, draft) and can_read(reader, base):
-                times = (
-                    [time_s for time_s, _ in reader.expanded()] if base.method == "stdio" else []
-                )
-                if any(open_at(stream_of(base, self.ranks), times)):
-                    continue
+            more = [other for _, other in before if other.extends == base.name]
+            known = wrote(written, draft) and can_read(reader, base)
+            if known and hold([base, *more], reader, self.ranks):
                 how = f"files that {base.name} has written before"
                 self.provenance.append(
                     Provenance(path=f"/streams/{index}/reads", origin="derived", how=how)

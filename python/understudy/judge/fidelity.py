@@ -22,6 +22,7 @@ from understudy.semantics.calls import Calls
 START_S = 0.25  # a dump that is off by less is on time: processes start and stop by as much apart
 UNPAUSED = "it was played without pauses (time scale 0)"
 MERGED = f"{UNPAUSED}: its dumps cannot be told apart by their times"
+UNTOLD = "a log does not tell apart dumps of the same bytes of files that stay open"
 _NEVER = 1e9  # cost of matching a read with a write
 
 
@@ -255,21 +256,24 @@ class _Clock:
 
 def _measures(original: Seen, replica: Seen, ranks: int, clock: _Clock) -> Iterator[Measure]:
     a, b = original.stream, replica.stream
-    merged = clock.scale == 0 and a.dump_count > 1 and a.dump_count != b.dump_count
-    again = merged or words.again(a) == words.again(b)
+    other = a.dump_count > 1 and a.dump_count != b.dump_count
+    why = UNTOLD if _stays_open(a) else MERGED if clock.scale == 0 and other else ""
+    again = bool(why) or words.again(a) == words.again(b)
     same = ranks == 1 or (again and _files(a, ranks) == _files(b, ranks))
     layout = Measure(
         quantity="layout", original=_layout(a), replica=_layout(b), error=float(not same)
     )
-    told = words.again(a) == words.again(b) or not merged or not same
-    yield layout if told else replace(layout, error=None, reason=MERGED)
+    told = words.again(a) == words.again(b) or not why or not same
+    yield layout if told else replace(layout, error=None, reason=why)
     dumps = counted("dumps", a.dump_count, b.dump_count)
-    yield replace(dumps, error=None, reason=MERGED) if merged else dumps
-    estimated = _estimated(a) or _estimated(b)
+    yield replace(dumps, error=None, reason=why) if why else dumps
+    estimated = _estimated(a) or _estimated(b) or _stays_open(a)
     yield _bytes(a, b, estimated or original.guessed)
     yield from _calls(original.calls, replica.calls)
     reason = ""
-    if estimated:
+    if _stays_open(a):
+        reason = UNTOLD
+    elif estimated:
         reason = (
             "Darshan does not trace stdio: the time steps of a file that stays open are estimated"
         )
@@ -302,6 +306,11 @@ def _bytes(a: Stream, b: Stream, estimated: bool) -> Measure:
         replica=f"{b.bytes:,}",
         error=max(errors, key=abs),
     )
+
+
+def _stays_open(stream: Stream) -> bool:
+    """Whether its dumps move the same bytes of files that stay open."""
+    return stream.closes and not stream.grows and stream.dump_count > 1
 
 
 def _estimated(stream: Stream) -> bool:

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from understudy import __version__
 from understudy.contracts.workload import Provenance, Source, Workload, identifier, streams_of
-from understudy.darshanlog import JoinedLog, Log, open_joined, open_log
+from understudy.darshanlog import MORE_MEMORY, JoinedLog, Log, open_joined, open_log
 from understudy.errors import UnderstudyError
 from understudy.inference import trace_gaps
 from understudy.inference.accesses import Accesses, Remarks
@@ -65,10 +65,7 @@ KEPT_BYTES = 31 << 20
 """Once so much memory was allocated and freed, the C library of GNU keeps smaller blocks for the
 next use, instead of asking the kernel for new pages for each."""
 RECORDS = ("POSIX", "MPI-IO", "STDIO", "H5F", "H5D")
-REMEDY = (
-    "record it again with more memory (environment DARSHAN_MODMEM=64, in MiB, and a line "
-    "'MAX_RECORDS 20000 POSIX,MPI-IO,STDIO,H5F,H5D' in the file that DARSHAN_CONFIG_PATH names)"
-)
+REMEDY = f"record it again {MORE_MEMORY}"
 
 
 # Directories of executables that identify nobody.

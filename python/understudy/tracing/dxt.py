@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from understudy.darshanlog import Log
+from understudy.darshanlog import MORE_MEMORY, Log
 from understudy.errors import UnderstudyError
 from understudy.inference import constants as levels
 from understudy.inference.interfaces import not_junk
@@ -20,11 +20,12 @@ from understudy.inference.screen import MAX_BYTES, Screen
 from understudy.inference.table import ALL_RANKS
 from understudy.inference.trace_gaps import Ids, Kept, gaps
 from understudy.tracing.files import File, Made, Path
-from understudy.units import size
+from understudy.units import number, size
 
 MODULE = "DXT_POSIX"
 REMEDY = (
-    "record it with DXT_ENABLE_IO_TRACE=1 in the environment (or DARSHAN_MOD_ENABLE=DXT_POSIX)"
+    "record it with DXT_ENABLE_IO_TRACE=1 in the environment (or DARSHAN_MOD_ENABLE=DXT_POSIX), "
+    "or, since DXT does not see stdio, with understudy record"
 )
 MAX_CALLS = 1 << 24
 MAX_CALL_BYTES = (1 << 31) - 1  # the system moves no more in one
@@ -144,13 +145,13 @@ class TracedLog:
         if self.gaps.calls or self.gaps.bytes:
             yield (
                 f"Not played: {self.gaps.calls:,} reads and writes ({size(self.gaps.bytes)}) that "
-                "POSIX counted and DXT lacks; Darshan keeps more with DARSHAN_MODMEM."
+                f"POSIX counted and DXT lacks; record it again {MORE_MEMORY}."
             )
-        if self.gaps.stdio_bytes:
+        if self.gaps.stdio_files:
             yield (
-                f"Not played: stdio of {self.gaps.stdio_files:,} "
-                f"file{'s' * (self.gaps.stdio_files != 1)} ({size(self.gaps.stdio_bytes)}): DXT "
-                "does not see it."
+                f"Not played: stdio of {number(self.gaps.stdio_files, 'file')} "
+                f"({size(self.gaps.stdio_bytes)} counted, without putc, fprintf and the _unlocked "
+                "calls): DXT does not see it."
             )
 
     # -- what the log has -------------------------------------------------------------------------
