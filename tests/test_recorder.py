@@ -112,8 +112,8 @@ def test_what_is_not_known_is_left_out_and_counted(tmp_path: Path) -> None:
     ]
     found, notes = described(tmp_path / "t", calls)
     assert found == ["open", "stat", "close", "unlink", "open fails"]
-    assert "access, of which the trace does not tell whether it succeeded (1 times)" in notes
-    assert "open, of which the trace does not tell whether it succeeded (1 times)" in notes
+    assert "access, of which the trace does not tell whether it succeeded (1 time)" in notes
+    assert "open, of which the trace does not tell whether it succeeded (1 time)" in notes
     assert "dup" in notes and "HDF5" in notes and "pwrite on a file that is not known" in notes
 
 
@@ -183,7 +183,7 @@ def test_below_takes_a_directory(tmp_path: Path) -> None:
     trace = encoder.write(tmp_path / "t", [calls])
     workload = recorder.read(trace, below=("/scratch",))
     assert "read 512 at 0" not in made(workload) and workload.source is not None
-    assert "1 files of other directories (512 B read)" in " ".join(workload.source.notes)
+    assert "1 file of other directories (512 B read)" in " ".join(workload.source.notes)
     assert "read 512 at 0" in made(recorder.read(trace))
 
 

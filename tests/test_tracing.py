@@ -25,7 +25,7 @@ from understudy.tracing.folding import fold, item_of
 from understudy.tracing.folding import row_of as folded_row
 from understudy.tracing.lines import parse, split, unquoted
 from understudy.tracing.processes import Processes
-from understudy.tracing.program import of_processes
+from understudy.tracing.program import left_out, of_processes
 from understudy.tracing.program import steps as steps_of
 from understudy.tracing.recording import without_contents
 
@@ -64,6 +64,35 @@ def test_a_call_of_a_trace_takes_no_object() -> None:
     assert [m.row["at"] for m in writes] == [4096 * (k % 9973) for k in range(count)]
     assert [m.begin_s for m in writes] == [k + 0.5 for k in range(count)]
     assert (found.begin_s, found.end_s) == (0.1, count - 0.5 + 0.000002)
+
+
+def test_a_descriptor_that_was_open_before_is_opened() -> None:
+    """Of a redirection: what two processes write one behind the other is not lost."""
+    text = """7 0.1 clone(child_stack=NULL, flags=SIGCHLD) = 8 <0.000002>
+8 0.2 write(1</d/out>, ""..., 100) = 100 <0.000002>
+8 0.3 +++ exited with 0 +++
+7 0.4 write(1</d/out>, ""..., 50) = 50 <0.000002>
+7 0.5 write(2</dev/null>, ""..., 50) = 50 <0.000002>
+7 0.6 pwrite64(4</d/gone>(deleted), ""..., 50, 0) = 50 <0.000002>
+"""
+    found = traced(text)
+    assert kinds(found) == ["open", "dup", "write", "close", "dup", "write"]
+    (file,) = found.files
+    assert (file.size, found.unended, found.disordered) == (150, 1, 0)
+    (note,) = left_out(found.left_out)
+    assert note == "Played: descriptors that were open before, as opens (1 time)."
+
+
+def test_what_a_trace_should_have_is_missed(tmp_path: Path) -> None:
+    path = tmp_path / "cut.strace"
+    text = """7 0.2 openat(AT_FDCWD</d>, "a", O_RDONLY) = 3</d/a> <0.000002>
+7 0.1 read(3</d/a>, ""..., 100) = 100 <0.000002>
+"""
+    path.write_text(text, encoding="utf-8")
+    source = strace.read(path, below=("/d",)).source
+    assert source is not None
+    told = " ".join(source.notes)
+    assert "no end of 1 of its processes" in told and "1 of its lines are earlier" in told
 
 
 def test_a_place_beyond_all_files_is_a_damaged_line() -> None:

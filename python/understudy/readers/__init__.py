@@ -9,7 +9,6 @@ argument of `read`; and the hooks `private_words`, `of_job` and `closing`.
 import importlib
 import inspect
 import pkgutil
-import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
@@ -53,12 +52,12 @@ def reader_of(trace: Path) -> ModuleType:
     known = modules()
     if trace.is_dir():
         trace = trace_in(trace) or trace
+    if trace.exists() and not trace.is_file() and not trace.is_dir():
+        raise UnderstudyError(f"{trace}: expected a regular file, not a FIFO or device")
     for module in known:
         if trace.suffix in module.SUFFIXES:
             return module
     try:
-        if not stat.S_ISREG(trace.stat().st_mode):
-            raise UnderstudyError(f"{trace}: expected a regular file, not a FIFO or device")
         with trace.open("rb") as file:
             head = file.read(64)
     except OSError as error:

@@ -47,9 +47,20 @@ def read(
             f"{path}: no calls of the system; expected the output of strace -f -ttt -T -y"
         )
     named = name or (path.stem if keep_names else "traced")
-    made = of_processes(named, traced, "strace", str(path))
+    made = of_processes(named, traced, "strace", str(path), notes=list(_notes(traced)))
     rules.check(made, str(path))
     return made
+
+
+def _notes(traced: Processes) -> Iterator[str]:
+    """What a trace should have and has not."""
+    if traced.unended:
+        yield f"The trace has no end of {traced.unended:,} of its processes: it may be cut."
+    if traced.disordered:
+        yield (
+            f"{traced.disordered:,} of its lines are earlier than those before them of the same "
+            "process: the order of calls and the times may be wrong."
+        )
 
 
 def _ticked(lines: Iterator[str], tick: Callable[[float], None], total: int) -> Iterator[str]:

@@ -49,6 +49,9 @@ class Processes:
         self._special: set[str] = set()  # pipes, devices, links to files that do not count
         self._placed = False
         self._processes: dict[int, Process] = {}
+        self.disordered = 0  # lines that are earlier than the one before of the same process
+        self._last_s: dict[int, float] = {}
+        self._inherited: dict[tuple[int, str], Descriptor] = {}  # by rank and path
         self._free: dict[int, list[int]] = {}  # handles of a rank
         self._used: Counter[int] = Counter()
 
@@ -77,6 +80,8 @@ class Processes:
             if line.name == "?":
                 self.left_out["lines that are damaged"] += 1
                 continue
+            self.disordered += line.begin_s < self._last_s.get(line.pid, line.begin_s)
+            self._last_s[line.pid] = line.begin_s
             if line.pid not in self._processes:
                 self._begin(line)
             self.calls[self._processes[line.pid].rank] += 1
@@ -87,6 +92,11 @@ class Processes:
                 taker(self, self._processes[line.pid], line, line.arguments)
             except (IndexError, OverflowError, ValueError):
                 self.left_out["lines that are damaged"] += 1
+
+    @property
+    def unended(self) -> int:
+        """Processes of which the trace has no end."""
+        return len({id(process) for process in self._processes.values()})
 
     def opened(self, pid: int, fd: int) -> Opened | None:
         """The open file of a descriptor of a process; None where it does not count."""
@@ -329,8 +339,29 @@ class Processes:
     def _of(self, process: Process, arguments: list[str], k: int = 0) -> Descriptor | None:
         return process.table.get(number(arguments[k]))
 
+    def _inherits(self, process: Process, line: Line, argument: str) -> Descriptor | None:
+        """A descriptor that was open before the trace, of which all processes have copies; None
+        if its file does not count."""
+        name = path_of(argument)
+        if name is None or argument.endswith("(deleted)") or line.result is None:
+            return None
+        if line.result < 0 or not self._counts(process, name) or name in self._special:
+            return None
+        key = process.rank, name
+        if key not in self._inherited:
+            self.left_out["descriptors that were open before, as opens"] += 1
+            path = self._there(name)
+            opened = Opened(path.file or self._file(), name)
+            handle = self._handle(process.rank)
+            row = {"call": "open", "flags": ["read", "write"], "as": handle}
+            self._add(process, line, row, path=name, file=opened.file)
+            self._inherited[key] = Descriptor(handle, opened, False)
+        one = self._copied(process, line, self._inherited[key], False)
+        process.table[number(argument)] = one
+        return one
+
     def _move(self, process: Process, line: Line, arguments: list[str]) -> None:
-        one = self._of(process, arguments)
+        one = self._of(process, arguments) or self._inherits(process, line, arguments[0])
         reads = "read" in line.name
         if one is None or line.result is None or line.result < 0:
             if one is not None:
@@ -383,7 +414,8 @@ class Processes:
         if line.result == 0:
             return
         for k, reads in ((of, True), (into, False)):
-            if (one := self._of(process, arguments, k)) is not None:
+            one = self._of(process, arguments, k)
+            if (one := one or self._inherits(process, line, arguments[k])) is not None:
                 self.left_out[f"{line.name}, as reads and writes"] += reads
                 self._moved(process, line, one, reads, line.result, line.result, None)
 

@@ -24,7 +24,7 @@ from understudy.semantics.workload import Workload
 from understudy.tracing.files import File, Made, Path
 from understudy.tracing.folding import Item, fold, item_of, outer, row_of
 from understudy.tracing.processes import Processes
-from understudy.units import size
+from understudy.units import number, size
 
 Row = dict[str, Any]
 # Calls on a file that do the same whatever another rank has written to it.
@@ -129,7 +129,7 @@ def of_processes(
     found = [*notes, *left_out(traced.left_out)]
     if traced.elsewhere:
         found.append(
-            f"Not played: calls on {len(traced.elsewhere):,} files of other directories "
+            f"Not played: calls on {number(len(traced.elsewhere), 'file')} of other directories "
             f"({size(sum(traced.elsewhere.values()))} read); --below DIRECTORY takes those."
         )
     return workload_of(
@@ -148,7 +148,7 @@ def left_out(calls: Mapping[str, int]) -> Iterator[str]:
     """A note for each kind of call that is not played as it was made, with its number."""
     for what, count in sorted(calls.items(), key=lambda pair: -pair[1]):
         how = "Played" if " as " in what else "Not played"
-        yield f"{how}: {what} ({count:,} times)."
+        yield f"{how}: {what} ({number(count, 'time')})."
 
 
 def closing(workload: Workload) -> str:
@@ -157,9 +157,8 @@ def closing(workload: Workload) -> str:
     lists = list(calls_of_system(stream))
     count = sum(n * calls.count for calls, n in lists)
     files = stream.tree.files if stream.tree else 0
-    ranks = f"{workload.ranks} rank{'s' * (workload.ranks != 1)}"
-    names = f"{files:,} name{'s' * (files != 1)}"
-    kept = f"The replica makes {count:,} calls of {ranks} on {names}, in their order."
+    ranks, names = number(workload.ranks, "rank"), number(files, "name")
+    kept = f"The replica makes {number(count, 'call')} of {ranks} on {names}, in their order."
     return " ".join((kept, *(workload.source.notes if workload.source else ())))
 
 
