@@ -413,8 +413,12 @@ def table(found: Sequence[Row]) -> list[str]:
     states = (WITHIN, NAMED, SILENT) if told else (WITHIN, OUTSIDE, UNDECIDED)
     said = ", ".join(f"{counts[s]} {s}" for s in (*states, FAILED, SKIPPED))
     lines = [*rows, "", f"Of these {counts.total()} cases: {said}."]
+    played = [case for case in found if "application" in case]
     if told:
-        lines += ["", counted.summary([case for case in found if "application" in case])]
+        lines += ["", counted.summary(played)]
+    else:
+        decided = sum(time_state(case) != UNDECIDED for case in played)
+        lines[-1] += f" Requests decided; time, too, in {decided}."
     return lines
 
 

@@ -183,7 +183,10 @@ def test_what_could_not_be_run_is_a_row_of_the_table() -> None:
     *_, first, second, _, last = requests.table(found)
     assert first.startswith("| `a` | all | no \\<such\\> \\|file |")
     assert " skipped | " in second
-    assert last == ("Of these 6 cases: 0 within, 0 outside, 0 undecided, 3 failed, 3 skipped.")
+    assert last == (
+        "Of these 6 cases: 0 within, 0 outside, 0 undecided, 3 failed, 3 skipped. "
+        "Requests decided; time, too, in 0."
+    )
 
 
 @pytest.mark.parametrize(("name", "source"), [("requests", "trace"), ("counters", "counters")])

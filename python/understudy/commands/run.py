@@ -161,7 +161,7 @@ def _recorded(program: tuple[str, ...], out: Path) -> tuple[Path, ...]:
     if status != 0:
         how = f"was killed by signal {-status}" if status < 0 else f"ended with status {status}"
         raise UnderstudyError(
-            f"{program[0]} {how}; nothing is played. Its calls are in {written[0]}: "
+            f"{program[0]} {how}; nothing is played. What it did until then, if anything, plays: "
             f"understudy run {written[0]}"
         )
     if len(written) > 1:
