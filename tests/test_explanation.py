@@ -21,6 +21,7 @@ from understudy.inference.parts import (
     SEEKS,
     SIZES,
     STATES,
+    SUMS,
     UNCOUNTED,
     UNKNOWN,
     Explanation,
@@ -249,6 +250,12 @@ def test_sizes_of_stdio_are_not_known_where_two_explanations_are_as_short(tmp_pa
         run = Run(nprocs=1)
         run.write("/s/a", size, 1.0, rank=0, module="STDIO", calls=calls)
         assert writing(of_run(run, tmp_path / str(calls))).unknown == unknown
+
+
+def test_sizes_that_do_not_add_up_to_the_calls_are_not_known(tmp_path: Path) -> None:
+    run = Run(nprocs=1)
+    run.write("/s/a", 20 * MIB, 1.0, rank=0, calls=20, SIZE_WRITE_100_1K=40)
+    assert writing(of_run(run, tmp_path)).unknown == (SUMS,)
 
 
 @pytest.mark.parametrize("page", [4096, MIB])
@@ -486,7 +493,7 @@ def test_seeks_that_may_ask_for_the_size_of_a_file_are_not_known(tmp_path: Path)
 
 def test_everything_that_is_not_known_has_a_source_that_tells_it() -> None:
     lacks = {SIZES, PLACES, LIBRARY, ORDER, RANKS, MAPPED, BESIDE, UNCOUNTED, CREATED, SEEKS}
-    lacks |= {INHERITED}
+    lacks |= {INHERITED, SUMS}
     assert set(describe.SOURCES) == lacks
 
 

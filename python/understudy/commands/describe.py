@@ -30,6 +30,7 @@ from understudy.inference.parts import (
     SEEKS,
     SIZES,
     STATES,
+    SUMS,
     UNCOUNTED,
     UNKNOWN,
     Explanation,
@@ -46,6 +47,7 @@ TRACE = "a trace of the application's calls (understudy record)"
 DXT = f"{TRACE} or Darshan's DXT"
 SOURCES = {
     SIZES: TRACE,
+    SUMS: DXT,
     PLACES: DXT,
     LIBRARY: TRACE,
     ORDER: DXT,

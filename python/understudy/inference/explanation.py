@@ -41,6 +41,7 @@ from understudy.inference.parts import (
     READ,
     SEEKS,
     SIZES,
+    SUMS,
     UNCOUNTED,
     WRITE,
     Difference,
@@ -224,9 +225,8 @@ class _Group:
         counted, calls = self.evidence.counters[module], self._calls(module, way)
         names = [n for n in COUNTERS[module] if is_call(n, way) or _is_of_calls(n, way)]
         emptied = ("STDIO_SEEKS", "STDIO_FLUSHES") if module == "STDIO" and calls else ()
-        sized = [n for n in names if "_SIZE_" in n and n in counted]
-        if abs(sum(counted[n] for n in sized) - calls) > EQUAL * calls:
-            names = [n for n in names if n not in sized]  # they are not told
+        if not any(self._sized(module, way)) or not self._add_up(module, way):
+            names = [n for n in names if "_SIZE_" not in n]
         for name in (*names, *emptied):  # both empty the buffer
             if name not in counted:
                 continue
@@ -244,6 +244,16 @@ class _Group:
         if way == WRITE and calls:
             yield from self._of_storage(module)
             yield from self._of_ranks(module)
+
+    def _sized(self, module: str, way: str) -> list[int]:
+        """The counters of calls by size, where there are any."""
+        names = [n for n in COUNTERS[module] if _is_of_calls(n, way) and "_SIZE_" in n]
+        return [self.evidence.counters[module].get(n, 0) for n in names]
+
+    def _add_up(self, module: str, way: str) -> bool:
+        """Whether its counters have a size for each call, or none at all."""
+        sized, calls = sum(self._sized(module, way)), self._calls(module, way)
+        return not sized or abs(sized - calls) <= EQUAL * calls
 
     def _of_sizes(self, module: str, way: str) -> Iterator[Difference]:
         """Calls of sizes that records name, which reads and writes have in common."""
@@ -421,6 +431,8 @@ class _Group:
         here, there, small = self._deviations(module)
         if here is None and there > small:
             yield RANKS
+        if not self._add_up(module, way):
+            yield SUMS
         if module == "STDIO":
             taken, off = (counted[f"{way}{word}"] for word in SYSTEM)
             if off > EQUAL * taken:

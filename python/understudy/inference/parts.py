@@ -22,6 +22,7 @@ USES = {
 STATES = EXPLAINED, CONTRADICTED, UNKNOWN = "explained", "contradicted", "not known"
 # What a log does not tell.
 SIZES = "which sizes the calls of stdio had"
+SUMS = "which sizes its calls had, since the counters of sizes do not add up to the calls"
 PLACES = "where in their files the calls of MPI-IO went"
 LIBRARY = "which calls HDF5 made of those of the application"
 ORDER = "how reads and writes alternated"
