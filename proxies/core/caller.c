@@ -620,9 +620,7 @@ static bool make_on_path(struct und_caller *caller, const struct und_call *call)
     const bool two = call->kind == UND_CALL_RENAME || call->kind == UND_CALL_LINK;
     const char *second = two ? path_at(caller, &call->to, &other) : NULL;
     bool right;
-    if (call->kind == UND_CALL_RENAME)
-        und_tree_touch_below(caller->tree, other);
-    else if (two)
+    if (two)
         und_tree_touch(caller->tree, other);
     else if (call->kind == UND_CALL_MKDIR || call->kind == UND_CALL_SYMLINK)
         und_tree_touch(caller->tree, entry);

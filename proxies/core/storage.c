@@ -358,13 +358,12 @@ int und_storage_open_below(int directory, const char *path, int flags, bool link
 {
     struct open_how how = {.flags = (unsigned)(flags | O_CLOEXEC), .mode = flags & O_CREAT ? 0666U : 0U};
     how.resolve = RESOLVE_BENEATH;
-    how.resolve |= links ? 0U : RESOLVE_NO_SYMLINKS;
+    how.resolve |= links ? 0U : RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV;
     return (int)syscall(SYS_openat2, directory, path, &how, sizeof how);
 }
 
-void und_storage_remove_at(int directory, const char *path, bool is_directory)
+void und_storage_remove_at(int directory, const char *path)
 {
-    const int flags = is_directory ? AT_REMOVEDIR : 0;
     const char *slash = strrchr(path, '/');
     char parent[PATH_MAX];
     int opened = -1;
@@ -373,12 +372,12 @@ void und_storage_remove_at(int directory, const char *path, bool is_directory)
         parent[slash - path] = '\0';
         opened = und_storage_open_below(directory, parent, O_PATH | O_DIRECTORY, false);
         if (opened < 0) {
-            note_kept(run_path, path, flags);
+            note_kept(run_path, path, 0);
             return;
         }
     }
-    if (unlinkat(slash ? opened : directory, slash ? slash + 1 : path, flags) != 0 && errno != EISDIR)
-        note_kept(run_path, path, flags);
+    if (unlinkat(slash ? opened : directory, slash ? slash + 1 : path, 0) != 0 && errno != EISDIR)
+        note_kept(run_path, path, 0);
     if (opened >= 0)
         close(opened);
 }
@@ -507,6 +506,49 @@ static bool only_claim_is_left(void)
     if (directory >= 0)
         close(directory);
     return only;
+}
+
+/* As a name of a tree is written, from 0 to count - 1. */
+static bool is_number(const char *name, int64_t count)
+{
+    int64_t number = 0;
+    const char *digit = name;
+    for (; *digit >= '0' && *digit <= '9' && number < count; ++digit)
+        number = 10 * number + (*digit - '0');
+    return digit > name && !*digit && number < count && (name[0] != '0' || !name[1]);
+}
+
+static void remove_numbered(int directory, int64_t count)
+{
+    _Alignas(8) char buffer[1024];
+    for (long bytes; (bytes = syscall(SYS_getdents64, directory, buffer, sizeof buffer)) > 0;)
+        for (long at = 0; at < bytes;) {
+            const char *name = name_at(buffer, &at);
+            if (!is_number(name, count))
+                continue;
+            const int below = und_storage_open_below(directory, name, OPEN_DIRECTORY, false), code = errno;
+            const int flags = below >= 0 ? AT_REMOVEDIR : 0;
+            if (below >= 0) {
+                remove_numbered(below, count);
+                close(below);
+            }
+            if (unlinkat(directory, name, flags) != 0) {
+                char folder[PATH_MAX];
+                const int why = errno == EISDIR ? code : errno; /* a directory that cannot be opened */
+                name_open(directory, folder, sizeof folder);
+                errno = why;
+                note_kept(folder, name, flags);
+            }
+        }
+}
+
+void und_storage_remove_numbered(int directory, int64_t count)
+{
+    const int opened = und_storage_open_below(directory, ".", OPEN_DIRECTORY, false);
+    if (opened < 0)
+        note_kept(run_path, "", 0);
+    remove_numbered(opened, count);
+    close(opened);
 }
 
 static void remove_place(const struct place *place, int flags, const char *path)

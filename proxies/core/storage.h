@@ -101,13 +101,17 @@ bool und_storage_leave(void);
  * open (-1: it is not). Safe in a signal handler. */
 void und_storage_remove_name(int directory, const char *name, uint64_t mark, bool is_directory);
 
-/* Opens a path below an open directory, out of which no link leads, or with `links` false no link at all. -1 with
- * errno. Safe in a signal handler. */
+/* Opens a path below an open directory, out of which no link leads, or with `links` false no link at all
+ * and no other file system. -1 with errno. Safe in a signal handler. */
 int und_storage_open_below(int directory, const char *path, int flags, bool links);
 
-/* Removes a path below a directory that this run has made and that is closed to others, if it is a file or, as asked,
- * an empty directory. Safe in a signal handler. */
-void und_storage_remove_at(int directory, const char *name, bool is_directory);
+/* Removes a path below a directory that this run has made and that is closed to others, unless it is a directory. Safe
+ * in a signal handler. */
+void und_storage_remove_at(int directory, const char *path);
+
+/* Removes from such a directory, and from what it removes, all whose names are numbers from 0 to count - 1; directories
+ * if nothing else is in them. Follows no link. Safe in a signal handler. */
+void und_storage_remove_numbered(int directory, int64_t count);
 
 /* Who removes what this rank has created, safely in a signal handler: the files first and, once all ranks have removed
  * theirs, the directories; in a run that fails, every directory that may be empty at once. */

@@ -35,14 +35,17 @@ static void *allocate(int64_t count, size_t size, const char *set)
     return memory;
 }
 
-/* Parents come before what is in them, so from the last to the first. One rank removes the directories of all. */
+/* Each rank removes its own files where it has made them. What has come elsewhere since, with a directory or by a link,
+ * goes with the directories, which one rank removes for all. */
 static void remove_made(const struct und_run_tree *made, enum und_storage_part part)
 {
     if (part == UND_ITS_DIRECTORIES && !made->is_maker)
         return;
-    for (int64_t i = made->count - 1; i >= 0 && made->directory >= 0; --i)
-        if (!made->tree->entries[i].top && (part != UND_ITS_FILES || made->touched[i]))
-            und_storage_remove_at(made->directory, made->paths[i], part != UND_ITS_FILES);
+    for (int64_t i = 0; i < made->count && made->directory >= 0 && part == UND_ITS_FILES; ++i)
+        if (made->touched[i])
+            und_storage_remove_at(made->directory, made->paths[i]);
+    if (part != UND_ITS_FILES && made->directory >= 0)
+        und_storage_remove_numbered(made->directory, made->count);
     if (part != UND_ITS_FILES && made->mark)
         und_storage_remove_name(-1, made->name, made->mark, true);
 }
@@ -171,18 +174,6 @@ const char *und_tree_path(const struct und_run_tree *tree, int64_t entry)
 void und_tree_touch(struct und_run_tree *tree, int64_t entry)
 {
     tree->touched[entry] = 1;
-}
-
-void und_tree_touch_below(struct und_run_tree *tree, int64_t entry)
-{
-    tree->touched[entry] = 1;
-    for (int64_t i = entry + 1; i < tree->count; ++i) {
-        int64_t in = tree->tree->entries[i].in;
-        while (in > entry)
-            in = tree->tree->entries[in].in;
-        if (in == entry)
-            tree->touched[i] = 1;
-    }
 }
 
 uint64_t und_tree_contents(const struct und_run *run, int stream, int64_t entry)

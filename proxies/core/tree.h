@@ -1,7 +1,8 @@
 /*
  * The files and directories of a program's calls (syscalls.h) as a run has them: below a directory of the run
  * directory that the run makes, <set>.tree. Entry n has the name n in the directory that it is in. What ranks have made
- * is removed at the end, by these names alone; what else is found there stays, and so does its directory.
+ * is removed at the end, by these names alone, wherever they are in that directory by then; what else is found there
+ * stays, and so does its directory.
  */
 #ifndef UND_TREE_H
 #define UND_TREE_H
@@ -27,9 +28,6 @@ const char *und_tree_path(const struct und_run_tree *tree, int64_t entry);
 
 /* This rank is about to make something of that name. */
 void und_tree_touch(struct und_run_tree *tree, int64_t entry);
-
-/* The same, of that name and of all that is in it: a directory takes what it has to its new name. */
-void und_tree_touch_below(struct und_run_tree *tree, int64_t entry);
 
 /* What tells the contents of an entry's file from all others, see pattern.h. */
 uint64_t und_tree_contents(const struct und_run *run, int stream, int64_t entry);

@@ -321,18 +321,45 @@ def stopped(player: Player) -> None:
     expect(not (player.folder / "data").exists(), "files are left")
 
 
-def moved_directory(player: Player) -> None:
-    """What a directory takes to its new name is removed with it."""
-    entries: list[Json] = [{"directory": True}, {"in": 0}, {}, {"in": 2, "name": 1}]
-    made = workload(
-        opened(1, 0, "write", "create"),
-        CLOSE,
-        {"call": "rename", "path": 0, "to": 2},
-        entries=entries,
-    )
-    player.play(made)
-    left = sorted(p.name for p in player.folder.rglob("app.tree/**/*"))
-    expect(left == [], f"left: {left}")
+# Entries and calls that put a file or a directory where no entry is, or only another one.
+STRAYS: dict[str, tuple[list[Json], list[Json]]] = {
+    "named": (
+        [{"directory": True}, {"in": 0}, {}, {"in": 2, "name": 1}],
+        [opened(1, 0, "write", "create"), CLOSE, {"call": "rename", "path": 0, "to": 2}],
+    ),
+    "directories": (
+        [{"directory": True}, {"in": 0}, {"in": 1}, {"in": 0}],
+        [*({"call": "mkdir", "path": n} for n in (1, 2)), {"call": "rename", "path": 1, "to": 3}],
+    ),
+    "link to a directory": (
+        [{"directory": True}, {}, {"in": 1}],
+        [{"call": "symlink", "path": 1, "to": 0}, opened(2, 0, "write", "create"), CLOSE],
+    ),
+    "link to a file": (
+        [{"count": 2}],
+        [{"call": "symlink", "path": 0, "to": 1}, opened(0, 0, "write", "create"), CLOSE],
+    ),
+    "link in place of a directory": (
+        [{"directory": True}, {"in": 0}, {}, {"directory": True}],
+        [
+            {"call": "rename", "path": 0, "to": 2},
+            {"call": "symlink", "path": 0, "to": 3},
+            opened(1, 0, "write", "create"),
+            CLOSE,
+        ],
+    ),
+}
+
+
+def strays(player: Player) -> None:
+    """What has come elsewhere with a directory or by a link is removed, too."""
+    for name, (entries, calls) in STRAYS.items():
+        player.play(workload(*calls, entries=entries))
+        expect(not (player.folder / "data").exists(), f"{name}: files are left")
+        made = workload(*calls, {"call": "close", "of": 1}, entries=entries)  # which is not open
+        outcome = player.run(1, "-w", player.describe(made), "-o", "data")
+        expect(outcome.status == 1, f"{name}: status {outcome.status}\n{outcome.err}")
+        expect(not (player.folder / "data").exists(), f"{name}: files are left by a failure")
 
 
 def wait_until(there: Callable[[], bool]) -> None:
@@ -355,7 +382,7 @@ CASES: dict[str, Callable[[Player], None]] = {
     "file-of-another": file_of_another,
     "link-in-the-way": link_in_the_way,
     "stopped": stopped,
-    "moved-directory": moved_directory,
+    "strays": strays,
 }
 
 if __name__ == "__main__":
