@@ -178,7 +178,9 @@ def test_a_session_that_cannot_start_ends_it(stand_in: Path) -> None:
 def test_a_signal_ends_the_session_and_the_campaign_goes_on(
     stand_in: Path, number: signal.Signals
 ) -> None:
-    code = "import sys; from understudy.commands import _reframe; from understudy.cli import main;"
+    code = "import signal, sys; from understudy.commands import _reframe; "
+    code += "from understudy.cli import main; "
+    code += f"signal.signal({number:d}, signal.SIG_DFL); "  # a shell's background ignores SIGINT
     code += f"_reframe.program = lambda: {str(stand_in / 'reframe')!r}; main(sys.argv[1:])"
     words = ["campaign", "c", "--system", "localhost", "--turns", "1"]
     environment = os.environ | {"HOW": "wait", "PYTHONPATH": str(ROOT / "python")}

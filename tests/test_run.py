@@ -4,8 +4,10 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
+import time
 from collections import Counter
 from pathlib import Path
 
@@ -138,3 +140,43 @@ def test_a_trace_of_calls_is_not_shown_to_darshan(tmp_path: Path) -> None:
     assert re.search(r"^\d+ passed, 0 failed, \d+ skipped$", done.stdout, re.M), done.stderr
     assert "Darshan does not see openat2, by which calls are played: app" in done.stderr
     assert any(case["result"] == "pass" for case in cases)
+
+
+# Stands in for ReFrame: a session that a signal ends.
+SESSION = f"""#!{sys.executable}
+import os, signal, sys, time
+from pathlib import Path
+parent = os.getppid()
+signal.signal(signal.SIGTERM, lambda *_: (Path("ended").touch(), sys.exit(1)))
+Path("plays").touch()
+while os.getppid() == parent:
+    time.sleep(1)
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_ends_reframe_before_the_command(tmp_path: Path, number: signal.Signals) -> None:
+    program = tmp_path / "reframe"
+    program.write_text(SESSION)
+    program.chmod(0o755)
+    code = (
+        "import signal, sys; from understudy.commands import _reframe; "
+        "from understudy.cli import main; "
+        f"signal.signal({number:d}, signal.SIG_DFL); "  # nohup ignores it
+        f"_reframe.program = lambda: {str(program)!r}; main(sys.argv[1:])"
+    )
+    with (tmp_path / "stderr").open("w") as out:
+        running = subprocess.Popen(
+            [sys.executable, "-c", code, "run", "--no-open", str(SMALL)],
+            cwd=tmp_path,
+            env=os.environ | {"UNDERSTUDY_OUTPUT": str(tmp_path / "out")},
+            stderr=out,
+        )
+    while not (tmp_path / "plays").exists():
+        assert running.poll() is None
+        time.sleep(0.05)
+    running.send_signal(number)
+    assert running.wait() == 128 + number
+    assert (tmp_path / "ended").exists()
+    stderr = (tmp_path / "stderr").read_text()
+    assert stderr.count("ended by") == 1 and f"run: ended by {number.name}; " in stderr

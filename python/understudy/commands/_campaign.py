@@ -4,12 +4,11 @@ import fcntl
 import json
 import os
 import re
-import signal
 import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
@@ -27,8 +26,6 @@ from understudy.reframe.listing import VARIABLE, Total
 
 SIDES = ("before", "after")
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,79}")
-SECOND_S = 1.0
-SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 OWN = ("campaign", "turn")  # variables of the checks that the campaign sets
 EXPECTED = (
     "expected partition=NAME, an environment variable such as SCRATCH=/mnt/new, or a variable of "
@@ -117,14 +114,6 @@ class Outcome:
     def __str__(self) -> str:
         parts = [f"{self.passed} passed", f"{self.failed} failed"]
         return ", ".join([*parts, *([f"{self.skipped} skipped"] if self.skipped else [])])
-
-
-class Ended(Exception):
-    """A signal ended a session."""
-
-    def __init__(self, number: int) -> None:
-        super().__init__(signal.Signals(number).name)
-        self.number = number
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -317,12 +306,9 @@ class Campaign:
             for event in follower.read():
                 told(event)
 
-        run(
-            command,
-            self.environment(one) | {live.VARIABLE: str(events)},
-            log,
-            tell_new,
-        )
+        environment = self.environment(one) | {live.VARIABLE: str(events)}
+        with log.open("wb") as out:
+            _reframe.run(command, environment, out, tell_new)
         took_s = time.monotonic() - begin
         results = _results(report)
         passed, failed, skipped = (results.count(kind) for kind in ("pass", "fail", "skip"))
@@ -373,51 +359,6 @@ class Campaign:
         words = ["understudy", "compare", *(f"campaign:{self.of_side(name)}" for name in SIDES)]
         across = [word for key in self.differences() for word in ("--across", key)]
         return [*words, *across, *more]
-
-
-def run(
-    command: Sequence[str],
-    environment: dict[str, str],
-    log: Path,
-    meanwhile: Callable[[], None] = lambda: None,
-) -> None:
-    """Run a session, in a process group of its own that a signal to us ends: then Ended.
-    `meanwhile` is called each second, and at the end."""
-    caught: list[int] = []
-    with log.open("wb") as out:
-        process = subprocess.Popen(
-            command,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=out,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
-
-    def end(number: int, _: object) -> None:
-        caught.append(number)
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGTERM)  # ReFrame ends its jobs, and says so
-
-    former = {number: signal.signal(number, end) for number in SIGNALS}
-    try:
-        while _runs(process):
-            meanwhile()
-        meanwhile()
-    finally:
-        for number, handler in former.items():
-            signal.signal(number, handler)
-    if caught:
-        raise Ended(caught[0])
-
-
-def _runs(process: subprocess.Popen[bytes]) -> bool:
-    """Whether it still runs after a second."""
-    try:
-        process.wait(SECOND_S)
-    except subprocess.TimeoutExpired:
-        return True
-    return False
 
 
 def _results(report: Path) -> list[str]:

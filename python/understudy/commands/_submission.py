@@ -65,7 +65,8 @@ def submit(
     ]
     log.unlink(missing_ok=True)
     submitted = campaign.folder / "submission.log"
-    _campaign.run(command, _reframe.environment(), submitted)
+    with submitted.open("wb") as out:
+        _reframe.run(command, _reframe.environment(), out)
     if not log.exists():
         raise UnderstudyError(f"the job: {_campaign.first_error(submitted)} ({submitted})")
     return log

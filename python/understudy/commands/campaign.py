@@ -11,10 +11,11 @@ import click
 from rich.console import Console
 
 from understudy.commands import _submission, compare
-from understudy.commands._campaign import SIDES, Campaign, Ended, error_in, order, seed, side
+from understudy.commands._campaign import SIDES, Campaign, error_in, order, seed, side
 from understudy.commands._live import LIVE, follow
 from understudy.commands._options import NIGHTS_DIFFER, words
 from understudy.commands._output import JSON, document, print_json
+from understudy.commands._reframe import Ended
 from understudy.errors import UnderstudyError
 from understudy.files import read_text
 from understudy.judge import nights

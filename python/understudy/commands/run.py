@@ -1,7 +1,6 @@
 """understudy run: the whole way, from traces to a page."""
 
 import os
-import subprocess
 import sys
 import tempfile
 import time
@@ -131,7 +130,11 @@ def command(
     for described in made:
         write_text(described_in / f"{described.name}.json", described.to_text())
     own = [described.name for described in made]
-    status = _played(system, folder, own, not traces, ranks, mode, variables)
+    try:
+        status = _played(system, folder, own, not traces, ranks, mode, variables)
+    except _reframe.Ended as ended:
+        _say(f"run: ended by {ended}; what was measured is in {paths.records()}")
+        raise SystemExit(128 + ended.number) from None
     page = out / "index.html"
     session = _session(folder / "report.json")
     shown = _show(
@@ -309,9 +312,7 @@ def _played(
         "--report-file",
         folder / "report.json",
     ]
-    return subprocess.run(
-        [_reframe.program(), *arguments], env=_reframe.environment(), check=False
-    ).returncode
+    return _reframe.run([_reframe.program(), *arguments], _reframe.environment())
 
 
 def _small(name: str, ranks: int) -> bool:
