@@ -216,8 +216,9 @@ static void find_changes(struct und_caller *caller, const struct und_call *calls
         if (here->kind >= UND_CALLS) {
             passes[depth] = here->times;
             find_changes(caller, here + 1, here->body, passes, depth + 1);
-        } else if (here->has_path && (opens || here->kind == UND_CALL_TRUNCATE || here->kind == UND_CALL_RENAME ||
-                                      here->kind == UND_CALL_LINK || here->kind == UND_CALL_UNLINK)) {
+        } else if (here->has_path &&
+                   (opens || here->kind == UND_CALL_TRUNCATE || here->kind == UND_CALL_RENAME ||
+                    here->kind == UND_CALL_LINK || here->kind == UND_CALL_SYMLINK || here->kind == UND_CALL_UNLINK)) {
             mark_changes(caller, &here->path, passes);
             if (here->has_other)
                 mark_changes(caller, &here->to, passes);
@@ -234,6 +235,9 @@ void und_caller_verify(struct und_caller *caller, struct und_verification *verif
         const struct und_call_list *list = &caller->stream->steps[s].dump->calls;
         find_changes(caller, list->calls, list->count, passes, 0);
     }
+    const struct und_tree *tree = caller->stream->own.tree;
+    for (int64_t i = 0; i < tree->count; ++i) /* what is in a directory changes with its name */
+        caller->changes[i] |= tree->entries[i].in >= 0 && caller->changes[tree->entries[i].in];
 }
 
 /* -- names and places ---------------------------------------------------------------------------------------------- */
@@ -328,6 +332,8 @@ static void note_move(struct und_caller *caller, const struct und_call *call, st
 static void note_names(struct und_caller *caller, const struct und_call *call)
 {
     const int64_t name = und_linear_at(&call->path, caller->passes);
+    if (call->kind == UND_CALL_SYMLINK && call->has_other) /* to the file that has the name now */
+        caller->names[name] = file_named(caller, und_linear_at(&call->to, caller->passes));
     if (call->kind == UND_CALL_RENAME || call->kind == UND_CALL_LINK)
         caller->names[und_linear_at(&call->to, caller->passes)] = file_named(caller, name);
     if (call->kind == UND_CALL_UNLINK || call->kind == UND_CALL_RENAME)

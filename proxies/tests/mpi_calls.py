@@ -202,6 +202,35 @@ def by_ranks(player: Player) -> None:
     expect(result["verification"]["bytes"] == 80, f"{result['verification']}")
 
 
+def through_links(player: Player) -> None:
+    """A file that is written and read through a link is the file that has the name."""
+    link = {"call": "symlink", "path": 1, "to": 0}
+    write = {"call": "write", "of": 0, "bytes": 6}
+    read = {"call": "read", "of": 0, "bytes": 6}
+    anew = [opened(0, 0, "write", "create", "truncate"), write, CLOSE]
+    cut = [opened(1, 0, "write", "truncate"), write, CLOSE]
+    more = [opened(1, 0, "write", "append"), write, CLOSE]
+    reads = [part for path in (0, 1) for part in (opened(path, 0, "read"), read, CLOSE)]
+    before: list[tuple[Json, list[Json]]] = [({}, anew), ({"bytes": 6}, reads[:3])]
+    for entry, first in before:
+        calls = [*first, link, *reads, *cut, *reads, *more, *reads]
+        result = player.play(workload(*calls, entries=[entry, {}], stored=12), "--verify")
+        right = {"bytes": 12, "wrong_bytes": 0}
+        expect(result["verification"] == right, f"{result['verification']}")
+
+
+def through_directories(player: Player) -> None:
+    """A file that is read through a link to its directory, or that has another name, is right."""
+    entries: list[Json] = [{"directory": True}, {"in": 0}, {}, {"in": 2, "name": 1}]
+    make = [opened(1, 0, "write", "create"), {"call": "write", "of": 0, "bytes": 6}, CLOSE]
+    read = [opened(3, 0, "read"), {"call": "read", "of": 0, "bytes": 6}, CLOSE]
+    for change in (
+        {"call": "rename", "path": 0, "to": 2},
+        {"call": "symlink", "path": 2, "to": 0},
+    ):
+        player.play(workload(*make, change, *read, entries=entries), "--verify")
+
+
 BAD: dict[str, tuple[Callable[[Json], Any], tuple[str, ...]]] = {
     "kind": (lambda r: r | {"call": "mmap"}, ("do[0].call", "open")),
     "key": (lambda r: r | {"size": 1}, ("do[0]", "size")),
@@ -377,6 +406,8 @@ CASES: dict[str, Callable[[Player], None]] = {
     "flipped-input": flipped_input,
     "direct": direct,
     "by-ranks": by_ranks,
+    "through-links": through_links,
+    "through-directories": through_directories,
     "bad-calls": bad_calls,
     "wrong-calls": wrong_calls,
     "file-of-another": file_of_another,
