@@ -3,10 +3,11 @@
 import json
 import signal
 import subprocess
+import sys
 import time
 import tracemalloc
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -147,9 +148,11 @@ def test_contents_and_arguments_are_not_kept() -> None:
         '7 1.0 setxattr("kept", "user.secret", "secret", 6, 0) = 0 <0.1>\n',
         '7 1.0 mount("secret", "/m", "cifs", 0, "password=secret") = 0 <0.1>\n',
         '7 1.0 anything at all "secret"\n',
+        "7 1.0 --- SIGUSR1 {si_signo=SIGUSR1, si_code=SI_USER, si_pid=8, si_uid=1000} ---\n",
         '7 1.0 openat(AT_FDCWD</d>, "name", O_RDONLY) = 3</d/name> <0.1>\n',
     ]
     kept = "".join(without_contents(rows))
+    assert "si_uid" not in kept
     assert "secret" not in kept and "A=1" not in kept
     assert '"PMI_RANK=3"' in kept and '"name"' in kept and '"kept"' in kept
     assert 'it\\"b' in kept
@@ -174,6 +177,75 @@ def test_a_signal_is_for_the_program_and_the_trace_is_kept(tmp_path: Path) -> No
     running.terminate()
     assert running.wait(timeout=60) == 128 + signal.SIGTERM
     assert '"a"' in trace.read_text()
+
+
+DAEMON = """import os, signal, sys
+if os.fork():
+    os._exit(3)
+os.setsid()
+while not os.path.exists("go"):
+    signal.sigtimedwait([], 0.05)
+open("lives", "w").close()
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_ends_the_wait_for_what_the_program_left(
+    tmp_path: Path, number: signal.Signals
+) -> None:
+    """The trace until then is kept, and the daemon goes on, with calls that do not fail."""
+    need("strace", "ptrace")
+    code = (
+        "import signal, sys; from understudy.cli import main; "
+        f"signal.signal({number:d}, signal.SIG_DFL); main(sys.argv[1:])"
+    )
+    words = ["record", "-o", "a.strace", "--", sys.executable, "-c", DAEMON]
+    with (tmp_path / "stderr").open("w") as out:
+        running = subprocess.Popen([sys.executable, "-c", code, *words], cwd=tmp_path, stderr=out)
+    stderr = tmp_path / "stderr"
+    try:
+        until(lambda: "waiting for 1 process that the program left" in stderr.read_text())
+        running.send_signal(number)
+        assert running.wait(timeout=LIMIT_S) == 3, "the status of the program"
+        assert not (tmp_path / "lives").exists()
+        text = (tmp_path / "a.strace").read_text()
+        assert text.endswith("\n") and " +++ exited with 3 +++\n" in text
+        assert stderr.read_text().count("waiting for") == 1
+    finally:
+        (tmp_path / "go").touch()
+        running.wait(timeout=LIMIT_S)
+    until((tmp_path / "lives").exists)
+
+
+def test_a_signal_to_the_command_alone_is_passed_on(tmp_path: Path) -> None:
+    """SIGINT, too, where no terminal sends it; what the program left is not waited for."""
+    need("strace", "ptrace")
+    shell = "until [ -e go ]; do sleep 0.1; done & echo 1 > a; exec sleep 600"
+    code = (
+        "import signal, sys; from understudy.cli import main; "
+        "signal.signal(signal.SIGINT, signal.SIG_DFL); main(sys.argv[1:])"
+    )
+    words = ["record", "-o", "a.strace", "--", "sh", "-c", shell]
+    running = subprocess.Popen(
+        [sys.executable, "-c", code, *words], cwd=tmp_path, start_new_session=True
+    )
+    try:
+        until((tmp_path / "a").exists)
+        running.send_signal(signal.SIGINT)
+        assert running.wait(timeout=LIMIT_S) == 128 + signal.SIGINT
+        assert " +++ killed by SIGINT +++\n" in (tmp_path / "a.strace").read_text()
+    finally:
+        (tmp_path / "go").touch()
+
+
+LIMIT_S = 300
+
+
+def until(happened: Callable[[], bool]) -> None:
+    begin = time.monotonic()
+    while not happened():
+        assert time.monotonic() < begin + LIMIT_S
+        time.sleep(0.02)
 
 
 # -- what processes do ----------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from understudy.errors import UnderstudyError, one_line
 from understudy.files import expect_new, new_file, write_bytes
+from understudy.messages import tell
 from understudy.tracing import darshan_runtime
 from understudy.tracing.vocabulary import RANKS
 
@@ -35,7 +36,12 @@ _NAMES = re.compile(
     r"chmod|fchmodat|l?chown|fchownat|utimensat|mknod(?:at)?"
 )
 _FIRST = re.compile(r"l?(?:set|remove)xattr")
+_SIGNAL = re.compile(r"(?:\d+ +)?\d+\.\d+ --- ")
+# The end of a process, behind its number.
+_END = re.compile(rb" *\d+\.\d+ \+\+\+ (?:exited with (\d+)|killed by (SIG\w+)).* \+\+\+$")
 STRACE, DARSHAN = "strace", "darshan"
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+WAIT_S = 0.1  # until signals and the program's end are looked for
 OTHERS = (
     "install strace (apt install strace), set DARSHAN_RUNTIME to the prefix of Darshan's runtime, "
     "or describe a trace that was made elsewhere: a log of Darshan, a directory of Recorder, or "
@@ -99,7 +105,7 @@ def record(
     with tempfile.TemporaryDirectory(prefix="understudy-") as folder:
         if tool.name == DARSHAN:
             status, logs = darshan_runtime.recorded(
-                command, tool.path, Path(folder) / "logs", _run
+                command, tool.path, Path(folder) / "logs", lambda *words: _run(*words)[0]
             )
             outputs = [output]
             if len(logs) > 1:
@@ -110,19 +116,19 @@ def record(
                 write_bytes(path, log.read_bytes())
             return status, outputs
         raw = Path(folder) / "raw"
-        status = _run([tool.path, *_OPTIONS, "-o", str(raw), "--", *command])
+        status, cut = _run([tool.path, *_OPTIONS, "-o", str(raw), "--", *command], raw=raw)
         if not raw.exists() or raw.stat().st_size == 0:
             raise UnderstudyError(f"record: strace has traced nothing; {OTHERS}")
-        if status >= 0 and not _is_whole(raw):
+        if status >= 0 and not cut and not _is_whole(raw):
             raise UnderstudyError(
                 f"record: the trace of strace ends before the program does: is {folder} full? "
                 "TMPDIR names another directory for it"
             )
         with (
-            raw.open(encoding="utf-8", errors="surrogateescape") as lines,
             new_file(output) as temporary,
             temporary.open("w", encoding="utf-8", errors="surrogateescape") as kept,
         ):
+            lines = (line.decode("utf-8", "surrogateescape") for line in _whole_lines(raw))
             kept.writelines(without_contents(lines))
     return status, [output]
 
@@ -136,43 +142,116 @@ def _is_whole(raw: Path) -> bool:
 
 _OPTIONS = (
     *("-f", "-ttt", "-T", "-y", "-s", str(STRING), "--seccomp-bpf"),
-    *("-e", CALLS, "-e", "signal=none", "-e", "abbrev=!execve"),
+    *("-e", CALLS, "-e", "abbrev=!execve"),
 )
 
 
-def _run(command: Sequence[str], environment: Mapping[str, str] | None = None) -> int:
-    """Runs it: strace, or the program itself in an environment. Signals of a terminal are for the
-    program; others are passed on to it."""
-    asked = (signal.SIGTERM, signal.SIGHUP)
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, *asked)}
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    process = subprocess.Popen(command, env=environment, preexec_fn=_restore)
+def _run(
+    command: Sequence[str],
+    environment: Mapping[str, str] | None = None,
+    raw: Path | None = None,
+) -> tuple[int, bool]:
+    """Runs strace, which writes to `raw`, or the program itself in an environment. Returns the
+    program's exit status, and whether a signal ended the trace before strace ended.
 
-    def pass_on(number: int, _: object) -> None:
-        children = str(process.pid)
-        if environment is None:
-            children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text()
-        for child in children.split() or [str(process.pid)]:  # it may wait for daemons alone
-            with suppress(ProcessLookupError):
-                os.kill(int(child), number)
+    Signals are passed on to the program, but for SIGINT of a terminal, which it gets itself. After
+    its end, strace waits for processes that it has left, until a signal comes or has come. strace
+    then stays with them: under its seccomp filter, system calls fail without a tracer.
+    """
+    asked: list[int] = []
+    sent, waits, told = 0, False, False
 
-    for number in asked:
-        signal.signal(number, pass_on)
+    def take(number: int, _: object) -> None:
+        if waits or number != signal.SIGINT or not _in_foreground():
+            asked.append(number)
+
+    former = {one: signal.getsignal(one) for one in SIGNALS}
+    for one, handler in former.items():
+        if handler != signal.SIG_IGN:
+            signal.signal(one, take)
     try:
-        return process.wait()
+        process = subprocess.Popen(command, env=environment)
+        while True:
+            with suppress(subprocess.TimeoutExpired):
+                return process.wait(WAIT_S), False
+            running = [process.pid] if raw is None else _children(process.pid)
+            if running:
+                for number in asked[sent:]:
+                    sent += 1
+                    for child in running:
+                        with suppress(ProcessLookupError):
+                            os.kill(child, number)
+            elif raw and raw.exists() and raw.stat().st_size:  # else it has not begun
+                waits = True
+                if asked and (status := _program_status(raw)) is not None:
+                    return status, True
+                if not told and (left := _traced_by(process.pid)):
+                    told = True
+                    tell(
+                        f"waiting for {left} process{'es' * (left > 1)} that the program left; "
+                        f"Ctrl-C ends the trace without {'them' if left > 1 else 'it'}"
+                    )
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        for one, handler in former.items():
+            signal.signal(one, handler)
 
 
-def _restore() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+def _in_foreground() -> bool:
+    """Whether Ctrl-C of a terminal reaches this process, and thus what it has started."""
+    try:
+        with Path("/dev/tty").open("rb", buffering=0) as terminal:
+            return os.tcgetpgrp(terminal.fileno()) == os.getpgrp()
+    except OSError:
+        return False
+
+
+def _children(pid: int) -> list[int]:
+    try:
+        return [*map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split())]
+    except (FileNotFoundError, ProcessLookupError):
+        return []
+
+
+def _traced_by(pid: int) -> int:
+    """How many processes it traces."""
+    count = 0
+    for status in Path("/proc").glob("[0-9]*/status"):
+        with suppress(OSError):
+            count += f"\nTracerPid:\t{pid}\n" in status.read_text(errors="replace")
+    return count
+
+
+def _program_status(raw: Path) -> int | None:
+    """The exit status of the first process of a trace, minus the signal that killed it; None while
+    the trace does not have its end."""
+    first = b""
+    for line in _whole_lines(raw):
+        pid, _, rest = line.partition(b" ")
+        first = first or pid
+        if pid == first and (end := _END.match(rest)):
+            if end[1]:
+                return int(end[1])
+            return -signal.Signals[end[2].decode()]
+    return None
+
+
+def _whole_lines(raw: Path) -> Iterator[bytes]:
+    """The lines of a file that may grow, up to its size at the beginning."""
+    with raw.open("rb") as file:
+        left = raw.stat().st_size
+        for line in file:
+            left -= len(line)
+            if left < 0 or not line.endswith(b"\n"):
+                return
+            yield line
 
 
 def without_contents(lines: Iterable[str]) -> Iterator[str]:
     """The lines without what was read and written, arguments and environments, but for ranks: of
     calls that take no names of files, no string is kept."""
     for line in lines:
+        if _SIGNAL.match(line):
+            continue  # strace tells of ends by signals where it tells of signals
         if found := _EXEC.match(line.rstrip("\n")):
             ranks = ", ".join(f'"{rank}"' for rank in _RANK.findall(line))
             yield f"{found[1]}[], [{ranks}]{found[2]}\n"
