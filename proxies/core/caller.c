@@ -49,6 +49,7 @@ struct und_caller {
     struct und_base *base;
     struct handle *handles; /* [UND_MAX_HANDLES] */
     int64_t *names;         /* of each entry: the file that has its name; -1: none */
+    int64_t *alike, *first; /* the next, in a ring, that has the same last name; the first one in it, 0: none */
     struct file *files;
     int64_t file_count, file_capacity;
     bool *seen;                   /* has the rank opened it? */
@@ -91,7 +92,7 @@ static int64_t larger(int64_t a, int64_t b)
 int64_t und_caller_memory(const struct und_stream *stream)
 {
     enum { PATH = 64 };
-    const int64_t entry = (int64_t)(sizeof(int64_t) + sizeof(struct file) + sizeof(char *)) + 3 + PATH;
+    const int64_t entry = (int64_t)(3 * sizeof(int64_t) + sizeof(struct file) + sizeof(char *)) + 3 + PATH;
     int64_t largest = 0;
     for (int s = 0; s < stream->step_count; ++s)
         largest = larger(largest, und_calls_largest(&stream->steps[s].dump->calls));
@@ -146,6 +147,15 @@ struct und_caller *und_caller_new(const struct und_run *run, int stream, int64_t
     UND_CHECK(caller->base, "no memory for transfers of %" PRId64 " bytes", run->pattern->capacity);
     caller->handles = allocate(UND_MAX_HANDLES, sizeof *caller->handles, what);
     caller->names = allocate(tree->count, sizeof *caller->names, what);
+    caller->alike = allocate(tree->count, sizeof *caller->alike, what);
+    caller->first = allocate(tree->count, sizeof *caller->first, what);
+    for (int64_t i = 0; i < tree->count; ++i) {
+        const int64_t name = tree->entries[i].name, in = tree->entries[i].in;
+        caller->alike[i] = name < 0 ? i : caller->alike[name];
+        caller->alike[name < 0 ? i : name] = i;
+        if (in >= 0 && caller->first[in] == 0)
+            caller->first[in] = i;
+    }
     caller->seen = allocate(tree->count, sizeof *caller->seen, what);
     caller->room = allocate_pages(1 + run->pattern->capacity, what);
     begin(caller);
@@ -177,6 +187,8 @@ void und_caller_free(struct und_caller *caller)
         free(caller->files[f].cut_ends);
     free(caller->files);
     free(caller->names);
+    free(caller->alike);
+    free(caller->first);
     free(caller->seen);
     free(caller->changes);
     free(caller->room);
@@ -329,6 +341,29 @@ static void note_move(struct und_caller *caller, const struct und_call *call, st
         reach(caller, opened->file, place + moved);
 }
 
+/* What is in a directory goes with it. */
+static void move_below(struct und_caller *caller, int64_t from, int64_t to)
+{
+    const struct und_tree *tree = caller->stream->own.tree;
+    if (caller->first[from] == 0 || from == to)
+        return;
+    int64_t *places = allocate(tree->count, sizeof *places, caller->stream); /* 0: not below; else 1 + the new entry */
+    places[from] = 1 + to;
+    for (int64_t i = caller->first[from]; i < tree->count; ++i) {
+        const int64_t place = tree->entries[i].in < 0 ? 0 : places[tree->entries[i].in];
+        if (place == 0)
+            continue;
+        int64_t there = caller->alike[i];
+        while (there != i && tree->entries[there].in != place - 1)
+            there = caller->alike[there];
+        places[i] = there == i ? -1 : 1 + there; /* -1: below, and no call goes there */
+        if (there != i)
+            caller->names[there] = caller->names[i];
+        caller->names[i] = -1;
+    }
+    free(places);
+}
+
 static void note_names(struct und_caller *caller, const struct und_call *call)
 {
     const int64_t name = und_linear_at(&call->path, caller->passes);
@@ -336,6 +371,8 @@ static void note_names(struct und_caller *caller, const struct und_call *call)
         caller->names[name] = file_named(caller, und_linear_at(&call->to, caller->passes));
     if (call->kind == UND_CALL_RENAME || call->kind == UND_CALL_LINK)
         caller->names[und_linear_at(&call->to, caller->passes)] = file_named(caller, name);
+    if (call->kind == UND_CALL_RENAME)
+        move_below(caller, name, und_linear_at(&call->to, caller->passes));
     if (call->kind == UND_CALL_UNLINK || call->kind == UND_CALL_RENAME)
         caller->names[name] = -1;
 }

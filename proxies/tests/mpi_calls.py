@@ -231,6 +231,36 @@ def through_directories(player: Player) -> None:
         player.play(workload(*make, change, *read, entries=entries), "--verify")
 
 
+def renamed_directories(player: Player) -> None:
+    """A directory takes its files along: they grow and are cut where they are then, and a file of
+    the same name in a new directory is another one."""
+    entries: list[Json] = [
+        {},
+        {"in": 0},
+        {"in": 1},
+        {},
+        {"in": 3, "name": 1},
+        {"in": 4, "name": 2},
+    ]
+    write = {"call": "write", "of": 0, "bytes": 6}
+    make = [
+        *({"call": "mkdir", "path": n} for n in (0, 1)),
+        *(opened(2, 0, "write", "create", "exclusive"), write, CLOSE),
+    ]
+    more = [opened(5, 0, "write", "append"), write, CLOSE]
+    anew = [opened(5, 0, "write", "truncate"), write, CLOSE]
+    away, back = ({"call": "rename", "path": p, "to": 3 - p} for p in (0, 3))
+    for calls, stored, compared in (
+        ([*make, away, *more, back], 12, 12),
+        ([*make, away, *anew, back], 6, 6),
+        ([*make, away, *make, *more], 18, 18),
+    ):
+        made = workload(*calls, entries=entries, stored=stored)
+        result = player.play(made, "--verify")
+        right = {"bytes": compared, "wrong_bytes": 0}
+        expect(result["verification"] == right, f"{result['verification']}")
+
+
 BAD: dict[str, tuple[Callable[[Json], Any], tuple[str, ...]]] = {
     "kind": (lambda r: r | {"call": "mmap"}, ("do[0].call", "open")),
     "key": (lambda r: r | {"size": 1}, ("do[0]", "size")),
@@ -408,6 +438,7 @@ CASES: dict[str, Callable[[Player], None]] = {
     "by-ranks": by_ranks,
     "through-links": through_links,
     "through-directories": through_directories,
+    "renamed-directories": renamed_directories,
     "bad-calls": bad_calls,
     "wrong-calls": wrong_calls,
     "file-of-another": file_of_another,
