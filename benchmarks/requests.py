@@ -25,6 +25,7 @@ import os
 import shutil
 import subprocess
 import tempfile
+import textwrap
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -390,6 +391,7 @@ def escaped(text: str) -> str:
     return "".join(f"\\{c}" if c in "\\|<>*_`[]&" else c for c in plain)
 
 
+COLUMNS_MAX = 100  # of prose
 COLUMNS_OF_COUNTERS = (
     *("program", "storage", "requests: application (replica, again)"),
     *("waits", "replica", "explained"),
@@ -412,14 +414,14 @@ def table(found: Sequence[Row]) -> list[str]:
         counts[state(case)] += 1 if "storage" in case else len(STORAGES)
     states = (WITHIN, NAMED, SILENT) if told else (WITHIN, OUTSIDE, UNDECIDED)
     said = ", ".join(f"{counts[s]} {s}" for s in (*states, FAILED, SKIPPED))
-    lines = [*rows, "", f"Of these {counts.total()} cases: {said}."]
+    told_of = [f"Of these {counts.total()} cases: {said}."]
     played = [case for case in found if "application" in case]
     if told:
-        lines += ["", counted.summary(played)]
+        told_of.append(counted.summary(played))
     else:
         decided = sum(time_state(case) != UNDECIDED for case in played)
-        lines[-1] += f" Requests decided; time, too, in {decided}."
-    return lines
+        told_of[0] += f" Requests decided; time, too, in {decided}."
+    return [*rows, *(line for each in told_of for line in ("", *textwrap.wrap(each, COLUMNS_MAX)))]
 
 
 def write_tables(page: Path) -> None:

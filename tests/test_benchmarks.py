@@ -180,10 +180,10 @@ def test_a_replica_is_judged_by_requests_and_then_by_time(
 
 def test_what_could_not_be_run_is_a_row_of_the_table() -> None:
     found = [{"program": "a", "failed": "no <such>\n|file"}, {"program": "b", "skipped": "lacks"}]
-    *_, first, second, _, last = requests.table(found)
+    *_, first, second, _, last, more = requests.table(found)
     assert first.startswith("| `a` | all | no \\<such\\> \\|file |")
     assert " skipped | " in second
-    assert last == (
+    assert f"{last} {more}" == (
         "Of these 6 cases: 0 within, 0 outside, 0 undecided, 3 failed, 3 skipped. "
         "Requests decided; time, too, in 0."
     )
@@ -226,6 +226,6 @@ def test_kinds_of_requests_are_judged_where_they_wait() -> None:
     case["said"] = {}
     assert counted.judged(case) == expected | {"write": "silent"}
     failed = {"program": "q", "from": "counters", "failed": "a|b"}
-    *_, said, _, kinds = requests.table([case, failed])
+    *_, said, _, kinds, _ = requests.table([case, failed])
     assert said == "Of these 4 cases: 0 within, 0 named, 1 silent, 3 failed, 0 skipped."
     assert kinds.startswith("Of 3 kinds of requests: 1 within, 1 named (1 by the sentence")

@@ -27,7 +27,7 @@ def hold(written: Sequence[Pattern], reader: Pattern, ranks: int) -> bool:
 
 
 def _largest(stream: Pattern, ranks: int, apart: bool) -> dict[int, Whole]:
-    """The most bytes of any content, by the number of the file in its dump: of each rank, or of
+    """The maximum bytes of any content, by the number of the file in its dump: of each rank, or of
     all (int64 [ranks] or [1])."""
     most: dict[int, Whole] = {}
     content: dict[int, Whole] = {}
