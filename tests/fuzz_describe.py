@@ -6,7 +6,8 @@ Each case takes a log, inflates its regions, edits headers, records and names wi
 compresses it again and describes it in this process. A case passes if `describe` exits with one
 line of error, or with JSON that `understudy.contracts.workload` reads. Every second case is
 described with `--calls`, too, every third is shown, and every third archived: then its original
-stays as it is, and the archived log has the same description. A traceback, a warning, more than
+stays as it is, and the archived log has the same description. Every eighth is a damaged trace of
+strace or of Recorder instead. A traceback, a warning, more than
 20 s of processor time and more than 1 GiB of memory are failures. Every fourth case only changes a
 byte of the file, in a region or in the header: then another workload without a note that tells of
 the damage is a failure, too, unless no byte of the log could tell (`may_be_silent`). A number, the
@@ -38,6 +39,7 @@ from types import FrameType
 
 from click.testing import CliRunner, Result
 
+from tests.support import damaged_traces
 from tests.support.logs import Parts, posix_blocks
 from understudy.cli import main as understudy
 from understudy.contracts import workload
@@ -521,6 +523,16 @@ def verdict(path: Path, seed: int) -> tuple[str, str]:
     return ("failed", why) if why else ("described", "")
 
 
+def of_calls(seed: int, folder: Path) -> tuple[str, str]:
+    """Describe a damaged trace of calls, which the seed alone determines."""
+    rng = random.Random(f"calls {seed}")
+    path = rng.choice(damaged_traces.KINDS)(rng)(folder)
+    done, why = tried("describe", path, "--below", "/d", "--below", "/scratch/run")
+    why = why or _refused((done, ""))
+    refused = done is not None and done.exit_code
+    return ("failed", why) if why else ("refused" if refused else "described", "")
+
+
 def _refused(tried: tuple[Result | None, str]) -> str:
     """Why a description that was written is none, or how it failed."""
     done, why = tried
@@ -550,7 +562,8 @@ def tried(command: str, path: Path, *more: str) -> tuple[Result | None, str]:
     if done.exit_code:
         text = done.stderr
         expected = 2 if command == "archive" else 1  # that one counts its logs, too
-        if not text.startswith(f"understudy: {path}: ") or text.count("\n") != expected:
+        known = text.startswith((f"understudy: {path}: ", f"understudy: {path}/"))
+        if not known or text.count("\n") != expected:
             return None, f"message: {text!r}"
     return done, ""
 
@@ -616,12 +629,14 @@ class Block:
                 if time.time() > self.deadline:
                     break
                 start = time.process_time()
-                if seed % 4 == 0:
+                if seed % 8 == 1:
+                    what, why = of_calls(seed, folder)
+                elif seed % 4 == 0:
                     what, why = bytewise.case(seed, path)
                 else:
                     case(logs, seed, path)
                     what, why = verdict(path, seed)
-                if what == "failed" and self.keep is not None:
+                if what == "failed" and self.keep is not None and seed % 8 != 1:
                     (self.keep / f"{seed}.darshan").write_bytes(path.read_bytes())
                 peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
                 done.append((seed, what, why, time.process_time() - start, peak))

@@ -11,6 +11,7 @@ from random import Random
 import pytest
 from click.testing import CliRunner
 
+from tests.support import damaged_traces
 from tests.support import recorder as encoder
 from tests.support.needs import need
 from understudy.cli import main
@@ -37,7 +38,6 @@ CALLS: list[encoder.Call] = [
     ("unlink", "/scratch/run/d/b"),
     ("rmdir", "/scratch/run/d"),
 ]
-LAYOUTS = [("2.3.3", False), ("2.4.0", False), ("2.4.0", True), ("3.0.0", False), ("3.0.0", True)]
 
 
 def made(workload: Workload) -> list[str]:
@@ -58,7 +58,7 @@ def described(folder: Path, calls: list[encoder.Call]) -> tuple[list[str], str]:
     return made(workload), " ".join(workload.source.notes)
 
 
-@pytest.mark.parametrize(("version", "merged"), LAYOUTS)
+@pytest.mark.parametrize(("version", "merged"), damaged_traces.LAYOUTS)
 def test_all_layouts_have_the_same_calls(version: str, merged: bool, tmp_path: Path) -> None:
     trace = encoder.write(tmp_path / "t", [CALLS, CALLS], version, merged)
     for rank, calls in enumerate(Trace(trace).calls()):
@@ -258,21 +258,11 @@ def test_a_trace_of_another_kind_is_refused(tmp_path: Path) -> None:
     assert done.exit_code != 0 and "no calls on files" in done.stderr
 
 
-@pytest.mark.parametrize(("version", "merged"), LAYOUTS)
-def test_damaged_traces_are_read_or_refused(version: str, merged: bool, tmp_path: Path) -> None:
-    rng = Random(f"damaged traces {version} {merged}")
-    calls = [*CALLS, ("fopen", PATH, "a"), ("fwrite", "%p", "9", "999", PATH), ("fclose", PATH)]
-    trace = encoder.write(tmp_path / "t", [calls, CALLS], version, merged)
-    files = {path: path.read_bytes() for path in trace.iterdir()}
-    read = 0
-    for _ in range(400):
-        path = rng.choice([*files])
-        damaged = bytearray(files[path])
-        for _ in range(rng.randint(1, 4)):
-            at = rng.randrange(len(damaged) + 1)
-            piece = rng.choice([b"", b"\xff", b"\0\0\0\x7f", b" ", b"9", b"-", b"/", b"\n"])
-            damaged[at : at + rng.choice([0, 1, 4])] = piece
-        path.write_bytes(damaged[: rng.choice([len(damaged), rng.randrange(len(damaged) + 1)])])
+def test_damaged_traces_are_read_or_refused(tmp_path: Path) -> None:
+    rng = Random("damaged traces")
+    read, count = 0, 2000
+    for _ in range(count):
+        trace = damaged_traces.of_recorder(rng)(tmp_path)
         try:
             workload = recorder.read(trace)
             again = build(json.loads(workload.to_text()), "again")
@@ -280,8 +270,7 @@ def test_damaged_traces_are_read_or_refused(version: str, merged: bool, tmp_path
             read += 1
         except UnderstudyError as error:
             assert "\n" not in str(error)
-        path.write_bytes(files[path])
-    assert 0 < read < 400
+    assert 0 < read < count
 
 
 # -- the whole way --------------------------------------------------------------------------------

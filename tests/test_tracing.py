@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from tests.support import damaged_traces
 from tests.support.needs import need
 from understudy.cli import main
 from understudy.contracts.workload import Workload, build, load
@@ -553,21 +554,8 @@ def test_a_trace_of_nothing_is_refused(tmp_path: Path) -> None:
 
 def test_damaged_traces_are_read_or_refused(tmp_path: Path) -> None:
     rng = Random("damaged traces")
-    text = opened("a", "O_RDWR|O_CREAT") + '7 1.1 write(3</d/a>, ""..., 10) = 10 <0.000001>\n'
-    text += "7 1.1 clone(child_stack=NULL, flags=SIGCHLD) = 8 <0.000001>\n"
-    text += (
-        '7 1.2 lseek(3</d/a>, 0, SEEK_END) = 10 <0.1>\n8 1.3 rename("/d/a", "/d/b") = 0 <0.1>\n'
-    )
-    text += '7 1.4 newfstatat(3</d/a>, "", {st_mode=S_IFREG, st_size=10}, AT_EMPTY_PATH) = 0\n'
-    path = tmp_path / "a.strace"
     for _ in range(2000):
-        damaged = list(text)
-        for _ in range(rng.randint(1, 8)):
-            at = rng.randrange(len(damaged))
-            damaged[at : at + rng.choice([0, 1, 9])] = rng.choice(
-                ["", "9", "<", '"', "\n", "-", ","]
-            )
-        path.write_text("".join(damaged), encoding="utf-8")
+        path = damaged_traces.of_strace(rng)(tmp_path)
         try:
             made = strace.read(path, below=("/d",))
         except UnderstudyError:

@@ -118,12 +118,16 @@ def _byte(found: "re.Match[bytes]") -> bytes:
 
 
 def number(text: str) -> int:
-    """A number, in C's notations; that of a descriptor with its path."""
+    """A number, in C's notations; that of a descriptor with its path. Beyond 64 bits it is an
+    OverflowError."""
     plain = text.split("<", 1)[0].strip()
     try:
-        return int(plain, 8) if re.fullmatch(r"0[0-7]+", plain) else int(plain, 0)
+        found = int(plain, 8) if re.fullmatch(r"0[0-7]+", plain) else int(plain, 0)
     except ValueError:
         return 0
+    if abs(found) >= 1 << 64:
+        raise OverflowError(f"{plain[:40]}: expected a number of 64 bits")
+    return found
 
 
 def path_of(text: str) -> str | None:

@@ -29,6 +29,7 @@ from understudy.tracing.vocabulary import (
 )
 
 Row = dict[str, Any]
+MOST = 0x7FFFF000  # bytes that Linux moves in one call, whatever it is asked for
 
 
 class Processes:
@@ -370,7 +371,7 @@ class Processes:
                 self.elsewhere[where] += line.result
             return
         plain = line.name in ("read", "pread64", "pread")
-        asked = number(arguments[2]) if plain else line.result
+        asked = min(number(arguments[2]), MOST) if plain else line.result
         at = number(arguments[3]) if line.name.startswith("p") and len(arguments) > 3 else None
         self._moved(process, line, one, reads, asked, line.result, at)
 
@@ -384,6 +385,8 @@ class Processes:
         moved: int,
         at: int | None,
     ) -> None:
+        if not 0 <= moved <= asked <= MOST:
+            raise ValueError(f"{moved} of {asked} bytes")
         opened, file = one.opened, one.opened.file
         place = file.size if opened.append and not reads else opened.place if at is None else at
         row: Row = {"call": "read" if reads else "write", "of": one.handle, "bytes": asked}
@@ -422,6 +425,8 @@ class Processes:
     def _copy(
         self, process: Process, line: Line, one: Descriptor, other: Descriptor, asked: int
     ) -> None:
+        if asked < 1:
+            raise ValueError(f"{asked} bytes to copy")
         copied, source, file = line.result or 0, one.opened.file, other.opened.file
         self._found(source, one.opened.place + copied, copied)
         row = {"call": "copy", "of": one.handle, "into": other.handle, "length": asked}
@@ -497,7 +502,7 @@ class Processes:
             _, found, text = line.text.partition("stx_size=")
         digits = text.split(",", 1)[0].split("}", 1)[0]
         if found and digits.isdigit() and file.prepared is not None:
-            file.was(int(digits))
+            file.was(number(digits))
 
     def _on_handle(self, process: Process, line: Line, arguments: list[str]) -> None:
         one = self._of(process, arguments)

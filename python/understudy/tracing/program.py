@@ -121,6 +121,8 @@ def of_processes(
             f"{where}: no calls on files of the directories; expected some below the one in which "
             "the program was started, or below others: understudy describe --below DIRECTORY"
         )
+    if (stored := sum(file.most for file in traced.files)) >= 1 << 63:
+        raise UnderstudyError(f"{where}: its files have {stored:,} bytes, expected less than 2^63")
     how = {
         "ranks": "Processes with a rank of MPI, or one.",
         "runtime_s": "From the first call to the last.",
