@@ -736,7 +736,7 @@ def in_turn_refused(player: Player) -> None:
         stream("r", operation="read", files="update", reads="s", dumps=[dump(0.1)]),
     )
     path = player.describe(described)
-    for method in player.methods(["stdio", "hdf5", "adios"]):
+    for method in player.methods(["hdf5", "adios"]):
         outcome = player.run(RANKS, "-w", path, "-o", "data", "-a", method)
         expect(f"the method {method} cannot" in outcome.message(), outcome.err)
     beyond = program(described)
@@ -814,8 +814,8 @@ CASES = {
     **{f"backed-up.{m}": partial(backed_up, method=m) for m in METHODS if m != "adios"},
     **{f"grown.{m}": partial(grown, method=m) for m in METHODS if m != "adios"},
     **{f"ordered.{m}": partial(ordered, method=m) for m in METHODS},
-    **{f"in-turn.{m}": partial(in_turn, method=m) for m in ("posix", "mpiio")},
-    **{f"lent.{m}": partial(lent, method=m) for m in ("posix", "mpiio")},
+    **{f"in-turn.{m}": partial(in_turn, method=m) for m in ("posix", "stdio", "mpiio")},
+    **{f"lent.{m}": partial(lent, method=m) for m in ("posix", "stdio", "mpiio")},
     "in-turn-restart": in_turn_restart,
     "in-turn-refused": in_turn_refused,
     "at-appended": at_appended,

@@ -7,7 +7,7 @@ from itertools import accumulate, groupby
 import numpy as np
 
 from understudy.semantics.cuts import Calls, Mask, Whole
-from understudy.semantics.needs import borrows
+from understudy.semantics.needs import borrows, goes_on
 from understudy.semantics.program import (
     EACH_ROW,
     NEW,
@@ -48,12 +48,19 @@ from understudy.semantics.times import open_spans
 from understudy.semantics.types import CONSECUTIVE, Variable
 
 _KEEP_BYTES = ("hdf5", "stdio")  # the player flushes what these libraries keep of a dump
+_HAND_OVER = ("stdio",)  # and what these keep of calls
 
 
 class State:
     """What a thread has done so far; `before` are those of the same files before it."""
 
-    def __init__(self, thread: Stream, segments: Segments, before: Sequence["State"]) -> None:
+    def __init__(
+        self,
+        thread: Stream,
+        segments: Segments,
+        before: Sequence["State"],
+        is_read_open: bool = False,
+    ) -> None:
         self.thread, self.segments = thread, segments
         self.writer = next((w for w in before if w.thread.name == thread.last), None)
         self.extended = () if borrows(thread) else tuple(w for w in before if not w.writer)
@@ -68,11 +75,12 @@ class State:
         bodies = {step.body for step in thread.steps}
         self.masks = masks_of(segments, variables_of(bodies)) if self.names else {}
         shared = any(segments.counts[m].sum() > segments.groups for m in self.masks.values())
+        self.is_read_open = is_read_open  # others read its files through the same open
+        kept = thread.closes and (self.appends or shared) and thread.method in _KEEP_BYTES
+        others = is_read_open or goes_on(thread)
         self.keeps_bytes = (
             self.writes
-            and thread.closes
-            and (self.appends or shared)
-            and thread.method in _KEEP_BYTES
+            and (kept or (others and thread.method in _HAND_OVER))
             and not any(isinstance(i, Sync) for i in instructions(thread))
         )
         self.open: dict[int, Opened] = {}  # by file

@@ -49,11 +49,10 @@ def evaluate_set(program: Program, files: FileSet) -> list["Walk"]:
     for thread in threads:
         if files.prepared and not borrows(thread):
             made.append(Walk(preparing(thread), segments, made, prepares=True))
-        played.append(Walk(thread, segments, played))
+        is_read = any(t.last == thread.name and reads_open(t, threads) for t in threads)
+        played.append(Walk(thread, segments, played, is_read_open=is_read))
     for walk in (*made, *played):
-        readers = [other for other in played if other.writer is walk]
-        walk.is_read_open = any(reads_open(other.thread, threads) for other in readers)
-        _close_last(walk, readers)
+        _close_last(walk, [other for other in played if other.writer is walk])
     return [*made, *played]
 
 
@@ -84,10 +83,10 @@ class Walk(State):
         segments: Segments,
         before: Sequence["Walk"],
         prepares: bool = False,
+        is_read_open: bool = False,
     ) -> None:
-        super().__init__(thread, segments, before)
+        super().__init__(thread, segments, before, is_read_open)
         self.prepares = prepares
-        self.is_read_open = False  # others read its files through the same open
         self.dumps += self._walk()
 
     @property

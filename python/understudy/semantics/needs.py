@@ -42,7 +42,7 @@ def _needs(thread: Stream, threads: Sequence[Stream]) -> Iterator[str]:
         yield "extends"
     if last:
         yield "reads"
-    if _goes_on(thread) or _has_places(thread, threads) or reads_open(thread, threads):
+    if goes_on(thread) or _has_places(thread, threads) or reads_open(thread, threads):
         yield "continues"
     if thread.set.owner == EACH_ROW:
         yield "flood"
@@ -75,7 +75,7 @@ def borrows(thread: Stream) -> bool:
 def reads_open(thread: Stream, threads: Sequence[Stream]) -> bool:
     """Whether it reads files of another stream that this one has open."""
     owner = next((t for t in threads if t.name == thread.last), None)
-    return owner is not None and (owner.closes or _goes_on(owner))
+    return owner is not None and (owner.closes or goes_on(owner))
 
 
 def _empties(thread: Stream) -> bool:
@@ -85,7 +85,7 @@ def _empties(thread: Stream) -> bool:
     )
 
 
-def _goes_on(thread: Stream) -> bool:
+def goes_on(thread: Stream) -> bool:
     """Whether dumps go on with the files of the one before."""
     return contents(thread) < sum(s.count for s in thread.steps)
 
