@@ -1,11 +1,16 @@
-"""How MPI programs start on this host: what Open MPI refuses by default is allowed here.
+"""How programs start on this host, and which signals end them.
 
-More ranks than cores are usual on a desk, and a container has no other user than root.
+What Open MPI refuses by default is allowed here: more ranks than cores are usual on a desk, and a
+container has no other user than root.
 """
 
-from collections.abc import Sequence
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 SETTINGS = Path(__file__).with_name("open-mpi.sh")
 
 
@@ -18,3 +23,18 @@ def lines() -> list[str]:
 def with_settings(command: Sequence[str]) -> list[str]:
     """A command that runs another one with the settings."""
     return ["sh", "-c", '. "$0" && exec "$@"', str(SETTINGS), *command]
+
+
+@contextmanager
+def signals_go_to(handler: Callable[[int, Any], None]) -> Iterator[None]:
+    """Signals that end this process go to the handler instead, but for those that are ignored, as
+    nohup has SIGHUP."""
+    former = {number: signal.getsignal(number) for number in SIGNALS}
+    for number, own in former.items():
+        if own != signal.SIG_IGN:
+            signal.signal(number, handler)
+    try:
+        yield
+    finally:
+        for number, own in former.items():
+            signal.signal(number, own)

@@ -10,7 +10,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 
-SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+from understudy.launch import signals_go_to
+
 SECOND_S = 1.0
 
 
@@ -51,11 +52,7 @@ def run(
         if process is not None:
             _end(process)
 
-    former = {number: signal.getsignal(number) for number in SIGNALS}
-    for number, handler in former.items():
-        if handler != signal.SIG_IGN:
-            signal.signal(number, end)
-    try:
+    with signals_go_to(end):
         process = subprocess.Popen(
             command,
             env=environment,
@@ -69,9 +66,6 @@ def run(
         while _runs(process):
             meanwhile()
         meanwhile()
-    finally:
-        for number, handler in former.items():
-            signal.signal(number, handler)
     if caught:
         raise Ended(caught[0])
     return process.returncode

@@ -12,7 +12,8 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from typing import Any, TypeVar
 
-SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+from understudy.launch import SIGNALS, signals_go_to
+
 WAIT_S = 0.5  # until a signal is looked for
 
 Task = TypeVar("Task")
@@ -43,15 +44,8 @@ def stopping() -> Iterator[Stop]:
     def take(number: int, _: Any) -> None:
         stop.number = stop.number or number
 
-    former = {n: signal.getsignal(n) for n in SIGNALS}
-    for number, handler in former.items():
-        if handler != signal.SIG_IGN:
-            signal.signal(number, take)
-    try:
+    with signals_go_to(take):
         yield stop
-    finally:
-        for number, handler in former.items():
-            signal.signal(number, handler)
 
 
 def each(

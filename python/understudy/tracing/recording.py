@@ -13,6 +13,7 @@ from pathlib import Path
 
 from understudy.errors import UnderstudyError, one_line
 from understudy.files import expect_new, new_file, write_bytes
+from understudy.launch import signals_go_to
 from understudy.messages import tell
 from understudy.tracing import darshan_runtime
 from understudy.tracing.vocabulary import RANKS
@@ -40,7 +41,6 @@ _SIGNAL = re.compile(r"(?:\d+ +)?\d+\.\d+ --- ")
 # The end of a process, behind its number.
 _END = re.compile(rb" *\d+\.\d+ \+\+\+ (?:exited with (\d+)|killed by (SIG\w+)).* \+\+\+$")
 STRACE, DARSHAN = "strace", "darshan"
-SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 WAIT_S = 0.1  # until signals and the program's end are looked for
 OTHERS = (
     "install strace (apt install strace), set DARSHAN_RUNTIME to the prefix of Darshan's runtime, "
@@ -165,11 +165,7 @@ def _run(
         if waits or number != signal.SIGINT or not _in_foreground():
             asked.append(number)
 
-    former = {one: signal.getsignal(one) for one in SIGNALS}
-    for one, handler in former.items():
-        if handler != signal.SIG_IGN:
-            signal.signal(one, take)
-    try:
+    with signals_go_to(take):
         process = subprocess.Popen(command, env=environment)
         while True:
             with suppress(subprocess.TimeoutExpired):
@@ -191,9 +187,6 @@ def _run(
                         f"waiting for {left} process{'es' * (left > 1)} that the program left; "
                         f"Ctrl-C ends the trace without {'them' if left > 1 else 'it'}"
                     )
-    finally:
-        for one, handler in former.items():
-            signal.signal(one, handler)
 
 
 def _in_foreground() -> bool:
