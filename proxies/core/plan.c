@@ -340,7 +340,8 @@ static bool plan_stream(const struct und_workload *workload, int s, const struct
     /* What a library keeps of a dump must not go over what another rank writes there in a later one. */
     const bool later = und_stream_grows(stream) || (stream->stays_open && und_fold_shares(stream, workload->ranks));
     /* What it keeps of calls must be in the file before others read there, and before a dump that goes on. */
-    const bool others = und_fold_is_read_open(workload, s) || und_stream_contents(stream) < stream->dump_count;
+    plan->is_read_open = und_fold_is_read_open(workload, s);
+    const bool others = plan->is_read_open || und_stream_contents(stream) < stream->dump_count;
     plan->syncs_all = writes && (options->fsync || (stream->stays_open && later && plan->method->buffers) ||
                                  (others && plan->method->hands_over));
     plan->sync = plan->lasting || plan->syncs_all;

@@ -24,6 +24,7 @@ struct und_stream_plan {
     bool all_collective, some_collective;              /* of its variables */
     bool sync;
     bool syncs_all;      /* behind every run of writes, rather than where the stream does */
+    bool is_read_open;   /* others read its files while it has them open */
     bool lasting;        /* and reach storage before the dump ends */
     int64_t flush_bytes; /* flushed within a dump, to storage or from the buffer of the library; 0: not */
     bool direct;         /* as in the descriptor, past the page cache */

@@ -1,7 +1,6 @@
 /* The files of a prepared dump: created, opened, in turns rank after rank, checked, closed and looked at. */
 #include "core/die.h"
 #include "core/flood.h"
-#include "core/fold.h"
 #include "core/parts.h"
 #include "core/space.h"
 #include "core/stop.h"
@@ -277,8 +276,7 @@ static void open_slot(struct und_series *series, int s)
         .write_through = series->stream->write_through,
         .turns = turns,
         .append = und_stream_grows(series->stream),
-        .looks_up =
-            series->stream->lookups.every_bytes > 0 || und_fold_is_read_open(series->run->workload, series->index),
+        .looks_up = series->stream->lookups.every_bytes > 0 || series->plan->is_read_open,
         .lasting = series->plan->lasting || series->stream->sync_bytes > 0,
         .transfer_bytes = series->plan->most_transfer_bytes,
         .bytes = bytes_in_slot(series, s),
