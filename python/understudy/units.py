@@ -24,7 +24,7 @@ def size(count: float | None) -> str:
     return f"{value:.{digits}f} {prefixes[0]}iB"
 
 
-def number(count: int, noun: str) -> str:
+def plural(count: int, noun: str) -> str:
     """A number of things: 1 rank, 1,024 ranks."""
     return f"{count:,} {noun}{'s' * (count != 1)}"
 

@@ -24,7 +24,7 @@ from understudy.judge.rows import Row
 from understudy.records import index as indexes
 from understudy.records import select, store
 from understudy.tables import wrapped
-from understudy.units import RATE, rate, seconds, three, time_unit, unit
+from understudy.units import RATE, plural, rate, seconds, three, time_unit, unit
 
 SHOWN = 5  # of the messages on records that are left out
 SHOWN_NIGHTS = 12
@@ -253,7 +253,7 @@ def nights(verdict: Verdict) -> str:
     """How many sessions, and in how many nights or turns."""
     one = verdict.change
     if verdict.turns:
-        return f"{one.shared} turn{'s' * (one.shared != 1)}"
+        return plural(one.shared, "turn")
     (before, after), (first, second) = one.nights, one.sessions
     if one.shared == before == after:
         shared = f"{before} nights" if before > 1 else "night"
@@ -360,7 +360,7 @@ def html(found: Comparison, before: str, after: str) -> str:
 
 def left_out(found: Comparison) -> str:
     count = len(found.unread)
-    return f"{count} record{'s' * (count != 1)} left out"
+    return f"{plural(count, 'record')} left out"
 
 
 def as_row(found: Comparison, rule: Rule) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from understudy.judge.nights import Rule, Scatter
 from understudy.records import index as indexes
 from understudy.records import select
 from understudy.tables import table
-from understudy.units import seconds
+from understudy.units import plural, seconds
 
 
 @click.command()
@@ -87,14 +87,14 @@ def command(
     for line in table("", columns, lines):
         click.echo(printable(line))
     known = [took for took in times.values() if took is not None]
-    text = f"{_count(len(series), 'figure')} of {_count(len(times), 'case')}"
+    text = f"{plural(len(series), 'figure')} of {plural(len(times), 'case')}"
     if known:
         text += (
             f"; in turn, both sides together take {seconds(sum(known))} of I/O, without "
             "waiting and starting"
         )
     if unknown := len(times) - len(known):
-        text += f"; the time of {_count(unknown, 'case')} is not known"
+        text += f"; the time of {plural(unknown, 'case')} is not known"
     click.echo(text)
 
 
@@ -102,7 +102,3 @@ def _with_repetitions(scatter: Scatter, ratio: float) -> Scatter:
     """With other repetitions: so many of today's for one of them."""
     session = scatter.session + scatter.noise * (ratio - 1)
     return replace(scatter, session=max(session, 0.0), noise=scatter.noise * ratio)
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}{'s' * (number != 1)}"

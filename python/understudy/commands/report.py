@@ -12,6 +12,7 @@ from understudy.errors import UnderstudyError
 from understudy.files import expect_not_read, expect_page
 from understudy.judge.nights import NIGHTS, Rule
 from understudy.messages import progress
+from understudy.units import plural
 
 
 @click.command("report")
@@ -150,7 +151,7 @@ def command(
         "transfer case": len(study.cases),
         "benchmark figure": len(figures),
     }
-    parts = [f"{n} {what}{'s' * (n != 1)}" for what, n in shown.items() if n or what == "workload"]
+    parts = [plural(n, what) for what, n in shown.items() if n or what == "workload"]
     click.echo(f"{output}: {', '.join(parts)}{of_them}", err=True)
     [(first, judged)] = told
     for sentence in first:

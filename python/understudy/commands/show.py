@@ -20,7 +20,7 @@ from understudy.files import read_text
 from understudy.semantics import words
 from understudy.semantics.text import text_of
 from understudy.tables import table
-from understudy.units import number, rate, seconds, size
+from understudy.units import plural, rate, seconds, size
 
 LINES = 60  # unless all are asked for
 STREAMS, NOTES = 20, 10  # of these lines, at most
@@ -108,8 +108,8 @@ def _decoded(file: Path) -> Any:
 def _head(shown: Workload) -> str:
     runtime = "unknown" if shown.runtime_s is None else seconds(shown.runtime_s)
     return (
-        f"{shown.name}: {number(shown.ranks, 'rank')}, {size(shown.bytes)} in "
-        f"{number(len(shown.streams), 'stream')}, run time {runtime}"
+        f"{shown.name}: {plural(shown.ranks, 'rank')}, {size(shown.bytes)} in "
+        f"{plural(len(shown.streams), 'stream')}, run time {runtime}"
     )
 
 
@@ -331,7 +331,7 @@ def _run(run: Run, shown: Measurement | None, dumps: bool) -> Iterator[str]:
     if shown is None:
         return
     here = shown.environment
-    machine = f"{number(here.ranks, 'rank')} on {number(len(here.nodes), 'node')}"
+    machine = f"{plural(here.ranks, 'rank')} on {plural(len(here.nodes), 'node')}"
     facts = f"{machine}, {where}, {run.identity.time}"
     yield printable(f"{name}: {facts}, {here.mpi}")
     for repetition in shown.repetitions:

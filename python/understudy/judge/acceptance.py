@@ -22,6 +22,7 @@ from understudy.judge.cache import IN_MEMORY, memory_of_nodes, remedies, volume
 from understudy.judge.limits import LIMIT_FRACTION
 from understudy.judge.nights import NIGHTS, Rule, Session
 from understudy.judge.rows import nights_of
+from understudy.units import plural
 
 PASS, FAIL, UNDECIDED = "pass", "fail", "undecided"
 STATES = (FAIL, UNDECIDED, PASS)
@@ -84,7 +85,7 @@ class Finding:
     def omitted(self) -> str:
         """Runs that do not count, in words; empty if there are none."""
         return "; ".join(
-            f"{n} run{'s' * (n != 1)} left out: {why}" for why, n in Counter(self.left_out).items()
+            f"{plural(n, 'run')} left out: {why}" for why, n in Counter(self.left_out).items()
         )
 
     @property
@@ -183,7 +184,7 @@ class Verdict:
         }[self.state]
         left_out = len(self.unread)
         if left_out:
-            more.append(f"{left_out} fault{'s' * (left_out != 1)} of records")
+            more.append(f"{plural(left_out, 'fault')} of records")
         return f"{head}: {', '.join([counts, *more])}."
 
     @property
@@ -433,7 +434,7 @@ def _every(mark: Mark, rows: tuple[RunRow, ...], good: Sequence[RunRow]) -> Find
 
 def _few(made: Finding, nights: int | None = None) -> str:
     count = made.nights if nights is None else nights
-    return f"sessions in {count} night{'s' * (count != 1)}, {made.mark.sessions} needed"
+    return f"sessions in {plural(count, 'night')}, {made.mark.sessions} needed"
 
 
 def _lost(failed: int, runs: int) -> bool:

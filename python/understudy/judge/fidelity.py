@@ -18,6 +18,7 @@ from understudy.judge.measures import Measure, counted, relative, sizes
 from understudy.observations.observation import Observation, Seen
 from understudy.semantics import words
 from understudy.semantics.calls import Calls
+from understudy.units import plural
 
 START_S = 0.25  # a dump that is off by less is on time: processes start and stop by as much apart
 UNPAUSED = "it was played without pauses (time scale 0)"
@@ -102,7 +103,7 @@ class Comparison:
         error, name, quantity = max(errors, key=lambda e: abs(e[0]))
         where = f", the largest {error:+.2%} ({name}: {quantity})" if error else ", all 0"
         layers = sum(any(m.error is not None for m in each.measures) for each in self.layers)
-        of = f"{len(self.pairs)} streams and {layers} interface{'' if layers == 1 else 's'}"
+        of = f"{len(self.pairs)} streams and {plural(layers, 'interface')}"
         return f"{len(errors)} errors of {of}{where}"
 
     def failures(self) -> Iterator[str]:
@@ -121,7 +122,7 @@ class Comparison:
 
 def outline(stream: Stream) -> str:
     """What a stream is, in a few words."""
-    dumps = f"{stream.dump_count} dump{'' if stream.dump_count == 1 else 's'}"
+    dumps = plural(stream.dump_count, "dump")
     return f"{stream.operation}, {_layout(stream)}, {dumps}, {stream.bytes:,} B"
 
 

@@ -12,7 +12,7 @@ from understudy.judge.conditions import AS_DESCRIBED
 from understudy.judge.places import PlaceRow, names
 from understudy.judge.recent import Changes
 from understudy.judge.summary import ACCEPT, NO_CASE, SHOWN, Judged, Summary, named
-from understudy.units import rate, seconds
+from understudy.units import plural, rate, seconds
 
 VERBS = {"write": "writes", "read": "reads"}
 LOG = "darshan"  # the source of workloads of applications
@@ -48,9 +48,7 @@ def _speed(row: PlaceRow, stored: Sequence[PlaceRow], moved: str) -> str:
     first = [", ".join(ratios[:SHOWN])] if row is stored[0] and ratios else []
     text = ", ".join([" and ".join(parts), *first])
     cached = len({name for names_ in row.left_out.values() for name in names_})
-    more = (
-        f"speeds of {cached} workload{'s' * (cached != 1)} may be of the cache" if cached else ""
-    )
+    more = f"speeds of {plural(cached, 'workload')} may be of the cache" if cached else ""
     return f"{row.place} {'; '.join(filter(None, [text, moved, more]))}."
 
 
@@ -65,7 +63,7 @@ def _range(low: str, high: str) -> str:
 def _changed(changes: Changes) -> Iterator[tuple[str, str]]:
     for place, slower, faster, count, change, since in changes.places:
         word = "slower" if slower >= faster else "faster"
-        figures = f"{max(slower, faster)} of {count} figure{'s' * (count != 1)}"
+        figures = f"{max(slower, faster)} of {plural(count, 'figure')}"
         yield place, f"{word} since {since} by {abs(change):.0%} ({figures})".replace("%", " %")
 
 

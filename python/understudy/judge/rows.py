@@ -14,6 +14,7 @@ from understudy.judge.nights import Session
 from understudy.producers._reading import IO_RATE
 from understudy.records.index import Index
 from understudy.records.select import Where
+from understudy.units import plural
 
 RATE_UNITS = ("bytes/s", "1/s")
 OF_DUMPS = "dump_"
@@ -212,7 +213,7 @@ def _of_turns(
     """Notes on rows with their nights, and on turns that do not count."""
     count = len({row.turn for side in nights for row in side})
     spread = len({row.block for side in nights for row in side})
-    text = f"{count} turn{'s' * (count != 1)} in {spread} night{'s' * (spread != 1)}"
+    text = f"{plural(count, 'turn')} in {plural(spread, 'night')}"
     if spread < count:
         text += ": what a night does to one side alone is not told from a change"
     yield text

@@ -19,6 +19,7 @@ from understudy.judge.cache import IN_MEMORY
 from understudy.judge.conditions import AS_DESCRIBED, OBSERVED, Case, Condition, Failed, Measured
 from understudy.judge.limits import LIMIT_FRACTION
 from understudy.judge.programs import AccuracyRow
+from understudy.units import plural
 
 NO_CASE = "No case was judged."
 ACCEPT = "understudy run --mode accept"
@@ -226,7 +227,7 @@ def _called(case: Case, condition: Condition) -> str:
 
 
 def _conditions(count: int) -> str:
-    return f"{count} condition{'s' * (count != 1)}"
+    return plural(count, "condition")
 
 
 def named(names: Sequence[str], comma: str = ", ") -> str:

@@ -6,7 +6,7 @@ from typing import Any
 
 from understudy.judge.cache import IN_MEMORY
 from understudy.reframe.systems import NODE_MEMORY, TYPE
-from understudy.units import size
+from understudy.units import plural, size
 
 TAG = "bandwidth"  # of checks whose volume matters
 
@@ -28,7 +28,7 @@ def warning(cases: Iterable[Any]) -> str | None:
         moved = check.bytes_on(here)
         if moved < memory_bytes * nodes:
             small.append(
-                f"{check.display_name}: {size(moved)} on {nodes} node{'s' * (nodes != 1)} of "
+                f"{check.display_name}: {size(moved)} on {plural(nodes, 'node')} of "
                 f"{size(memory_bytes)} each"
             )
     if not small:

@@ -17,6 +17,7 @@ from understudy.judge.nights import FASTER, SLOWER, Rule
 from understudy.judge.trend import Failure, Figure, Step, Trend, Upgrade
 from understudy.report import colours
 from understudy.report.template import environment
+from understudy.units import plural
 
 HEIGHT, TOP, BOTTOM = 210, 12, 178  # of a drawing, and of its values, in pixels
 MARGIN = 0.02  # of the width, on both sides
@@ -84,9 +85,9 @@ def summary(found: Trend) -> str:
     steps = [step for figure in found.figures for step in figure.changes]
     known = sum(step.known is not None for step in steps)
     return (
-        f"{_count(len(found.figures), 'figure')}: {_count(len(steps) - known, 'open change')}, "
+        f"{plural(len(found.figures), 'figure')}: {plural(len(steps) - known, 'open change')}, "
         f"{known} acknowledged, "
-        f"{_count(len(upgrades(found.upgrades)), 'upgrade')}; failed runs: {len(found.failures)} "
+        f"{plural(len(upgrades(found.upgrades)), 'upgrade')}; failed runs: {len(found.failures)} "
         f"of {found.runs}"
     )
 
@@ -334,7 +335,3 @@ def _minute(time: str) -> str:
 
 def _seconds(time: str) -> float:
     return datetime.fromisoformat(time.replace("Z", "+00:00")).timestamp()
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'s' * (number != 1)}"

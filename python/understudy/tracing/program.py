@@ -24,7 +24,7 @@ from understudy.semantics.workload import Workload
 from understudy.tracing.files import File, Made, Path
 from understudy.tracing.folding import Item, fold, item_of, outer, row_of
 from understudy.tracing.processes import Processes
-from understudy.units import number, size
+from understudy.units import plural, size
 
 Row = dict[str, Any]
 # Calls on a file that do the same whatever another rank has written to it.
@@ -131,7 +131,7 @@ def of_processes(
     found = [*notes, *left_out(traced.left_out)]
     if traced.elsewhere:
         found.append(
-            f"Not played: calls on {number(len(traced.elsewhere), 'file')} of other directories "
+            f"Not played: calls on {plural(len(traced.elsewhere), 'file')} of other directories "
             f"({size(sum(traced.elsewhere.values()))} read); --below DIRECTORY takes those."
         )
     return workload_of(
@@ -150,7 +150,7 @@ def left_out(calls: Mapping[str, int]) -> Iterator[str]:
     """A note for each kind of call that is not played as it was made, with its number."""
     for what, count in sorted(calls.items(), key=lambda pair: -pair[1]):
         how = "Played" if " as " in what else "Not played"
-        yield f"{how}: {what} ({number(count, 'time')})."
+        yield f"{how}: {what} ({plural(count, 'time')})."
 
 
 def closing(workload: Workload) -> str:
@@ -159,8 +159,8 @@ def closing(workload: Workload) -> str:
     lists = list(calls_of_system(stream))
     count = sum(n * calls.count for calls, n in lists)
     files = stream.tree.files if stream.tree else 0
-    ranks, names = number(workload.ranks, "rank"), number(files, "name")
-    kept = f"The replica makes {number(count, 'call')} of {ranks} on {names}, in their order."
+    ranks, names = plural(workload.ranks, "rank"), plural(files, "name")
+    kept = f"The replica makes {plural(count, 'call')} of {ranks} on {names}, in their order."
     return " ".join((kept, *(workload.source.notes if workload.source else ())))
 
 
