@@ -20,7 +20,8 @@ from understudy.inference.screen import MAX_BYTES, Screen
 from understudy.inference.table import ALL_RANKS
 from understudy.inference.trace_gaps import Ids, Kept, gaps
 from understudy.tracing.files import File, Made, Path
-from understudy.units import number, size
+from understudy.tracing.vocabulary import MAX_CALL_BYTES
+from understudy.units import plural, size
 
 MODULE = "DXT_POSIX"
 REMEDY = (
@@ -28,7 +29,6 @@ REMEDY = (
     "or, since DXT does not see stdio, with understudy record"
 )
 MAX_CALLS = 1 << 24
-MAX_CALL_BYTES = (1 << 31) - 1  # the system moves no more in one
 MAX_HANDLES = 1 << 16
 PAUSE = levels.SMALL  # share of the run time
 
@@ -149,7 +149,7 @@ class TracedLog:
             )
         if self.gaps.stdio_files:
             yield (
-                f"Not played: stdio of {number(self.gaps.stdio_files, 'file')} "
+                f"Not played: stdio of {plural(self.gaps.stdio_files, 'file')} "
                 f"({size(self.gaps.stdio_bytes)} counted, without putc, fprintf and the _unlocked "
                 "calls): DXT does not see it."
             )

@@ -19,6 +19,7 @@ from understudy.tracing.vocabulary import (
     ATTRIBUTES,
     CREAT,
     FLAGS,
+    MAX_CALL_BYTES,
     RANKS,
     RECURRING,
     SYSTEM,
@@ -29,7 +30,6 @@ from understudy.tracing.vocabulary import (
 )
 
 Row = dict[str, Any]
-MOST = 0x7FFFF000  # bytes that Linux moves in one call, whatever it is asked for
 
 
 class Processes:
@@ -371,7 +371,7 @@ class Processes:
                 self.elsewhere[where] += line.result
             return
         plain = line.name in ("read", "pread64", "pread")
-        asked = min(number(arguments[2]), MOST) if plain else line.result
+        asked = min(number(arguments[2]), MAX_CALL_BYTES) if plain else line.result
         at = number(arguments[3]) if line.name.startswith("p") and len(arguments) > 3 else None
         self._moved(process, line, one, reads, asked, line.result, at)
 
@@ -385,7 +385,7 @@ class Processes:
         moved: int,
         at: int | None,
     ) -> None:
-        if not 0 <= moved <= asked <= MOST:
+        if not 0 <= moved <= asked <= MAX_CALL_BYTES:
             raise ValueError(f"{moved} of {asked} bytes")
         opened, file = one.opened, one.opened.file
         place = file.size if opened.append and not reads else opened.place if at is None else at

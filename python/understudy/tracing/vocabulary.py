@@ -16,6 +16,7 @@ SYSTEM = (
     "/proc",
     "/var",
 )
+MAX_CALL_BYTES = 0x7FFFF000  # that Linux moves in one call, whatever it is asked for
 RANKS = ("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID", "MV2_COMM_WORLD_RANK")
 # Errors that come back where files are as they were.
 RECURRING = ("ENOENT", "EEXIST", "ENOTEMPTY", "ENOTDIR", "EISDIR")
