@@ -35,7 +35,7 @@ from understudy.contracts import workload as workloads
 from understudy.contracts.case import Application
 from understudy.darshanlog import Log, logs_below, open_joined, open_log
 from understudy.errors import UnderstudyError
-from understudy.observations.logs import prepared
+from understudy.observations.observed_logs import prepared
 from understudy.paths import program
 from understudy.producers import observed
 from understudy.readers import darshan

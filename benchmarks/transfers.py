@@ -16,10 +16,7 @@ from understudy import producers
 from understudy.contracts import case as applications
 from understudy.contracts.run import Run
 from understudy.darshanlog import logs_below
-from understudy.inference.parts import (
-    EXPLAINED,
-    Explanation,
-)
+from understudy.inference.explanation import EXPLAINED, Explanation
 from understudy.judge import calibration, conditions, transfer
 from understudy.judge.calibration import Measured
 from understudy.readers import darshan

@@ -7,7 +7,7 @@ import pytest
 
 from tests.readers.synthetic import Run
 from understudy.commands import describe
-from understudy.inference.parts import (
+from understudy.inference.explanation import (
     BESIDE,
     CONTRADICTED,
     CREATED,

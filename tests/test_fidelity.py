@@ -40,8 +40,8 @@ from understudy.inference import interfaces
 from understudy.judge.fidelity import Comparison, compare
 from understudy.judge.measures import Measure
 from understudy.model import scaling, simulation
-from understudy.observations.logs import observe
 from understudy.observations.observation import Observation, Seen
+from understudy.observations.observed_logs import observe
 from understudy.paths import ROOT, where
 from understudy.readers import darshan
 from understudy.reframe import observer, volume

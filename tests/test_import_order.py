@@ -79,7 +79,7 @@ def test_a_verdict_describes_no_log() -> None:
     }
     assert {"readers", "skel", "tracing"} & {part(name) for name in called} == set()
     assert "understudy.observations.observation" in called
-    assert "understudy.observations.logs" not in called
+    assert "understudy.observations.observed_logs" not in called
 
 
 def test_no_import_goes_against_the_order() -> None:

@@ -12,7 +12,7 @@ from understudy.contracts import workload
 from understudy.darshanlog import open_log
 from understudy.inference import interfaces
 from understudy.judge.fidelity import Comparison, compare
-from understudy.observations.logs import observe
+from understudy.observations.observed_logs import observe
 from understudy.paths import where
 
 MIB = 1 << 20

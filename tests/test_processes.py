@@ -19,7 +19,7 @@ from understudy.contracts.workload import Stream, Workload
 from understudy.darshanlog import logs_below, open_joined, open_log
 from understudy.inference.interfaces import of_log
 from understudy.judge.fidelity import compare
-from understudy.observations.logs import observe
+from understudy.observations.observed_logs import observe
 from understudy.readers import darshan
 from understudy.reframe.observer import SETTINGS, preloaded, runtime, settings
 

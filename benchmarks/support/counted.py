@@ -14,7 +14,7 @@ from typing import Any
 
 from benchmarks.support.programs import Program
 from understudy.errors import UnderstudyError
-from understudy.inference.parts import (
+from understudy.inference.explanation import (
     CREATED,
     EXPLAINED,
     INHERITED,

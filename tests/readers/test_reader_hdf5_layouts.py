@@ -7,13 +7,8 @@ import pytest
 
 from tests.readers.synthetic import Run, only
 from understudy.contracts.workload import provenance_of
-from understudy.inference.parts import (
-    CONTRADICTED,
-    LIBRARY,
-    UNKNOWN,
-    Explanation,
-)
-from understudy.observations.logs import observe
+from understudy.inference.explanation import CONTRADICTED, LIBRARY, UNKNOWN, Explanation
+from understudy.observations.observed_logs import observe
 
 RANKS = 4
 MIB = 1 << 20

@@ -8,11 +8,7 @@ import pytest
 
 from tests.readers.synthetic import Run, only
 from understudy.contracts.workload import Stream, Workload
-from understudy.inference.parts import (
-    PLACES,
-    UNKNOWN,
-    Explanation,
-)
+from understudy.inference.explanation import PLACES, UNKNOWN, Explanation
 from understudy.semantics.calls import Calls, calls_of
 from understudy.semantics.counters import BIN_BYTES, BINS
 

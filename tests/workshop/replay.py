@@ -15,7 +15,7 @@ from understudy.errors import UnderstudyError
 from understudy.files import write_text
 from understudy.judge.fidelity import compare
 from understudy.judge.limits import LIMIT_FRACTION
-from understudy.observations.logs import observe
+from understudy.observations.observed_logs import observe
 from understudy.readers.darshan import read
 from understudy.reframe.observer import SETTINGS, settings
 

@@ -16,7 +16,7 @@ from understudy.contracts.workload import Workload, identifier, parse
 from understudy.darshanlog import DAMAGED, logs_below
 from understudy.errors import UnderstudyError, one_line
 from understudy.files import write_text
-from understudy.inference.parts import (
+from understudy.inference.explanation import (
     BESIDE,
     CONTRADICTED,
     CREATED,

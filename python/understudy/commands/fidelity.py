@@ -17,7 +17,7 @@ from understudy.judge.fidelity import Comparison, compare, outline
 from understudy.judge.limits import LIMIT_FRACTION
 from understudy.judge.measures import Measure
 from understudy.model.scaling import RULES
-from understudy.observations.scaled import observe_both
+from understudy.observations.scaled_observation import observe_both
 
 
 def _number(_: click.Context, parameter: click.Parameter, value: float) -> float:

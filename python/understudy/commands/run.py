@@ -19,12 +19,12 @@ from understudy.contracts import workload
 from understudy.contracts.workload import Workload, identifier
 from understudy.errors import UnderstudyError
 from understudy.files import write_text
-from understudy.inference.parts import (
+from understudy.inference.explanation import (
     Explanation,
 )
 from understudy.model.scaling import scale
 from understudy.records import reports
-from understudy.units import parse_size, size
+from understudy.units import parse_size, plural, size
 
 DESK_BYTES = 4 << 30  # what is larger is scaled, or left to `reframe`
 MOST = "max_bytes"  # the variable of the checks
@@ -261,7 +261,7 @@ def _fitted(described: Workload, ranks: int, most: int) -> Workload:
                 if scaled.bytes <= most:
                     _say(
                         f"{name} moves {size(described.bytes)}, more than {MOST} ({size(most)}); "
-                        f"it is scaled weakly to {few} rank{'s' * (few != 1)}: {scaled.name}, "
+                        f"it is scaled weakly to {plural(few, 'rank')}: {scaled.name}, "
                         f"{size(scaled.bytes)}"
                     )
                     return scaled

@@ -19,8 +19,8 @@ from understudy.inference.names import Templates
 from understudy.inference.stdio_calls import system_calls
 from understudy.inference.table import Rows
 from understudy.inference.transfers import Named
-from understudy.semantics.alignment import PAGE
 from understudy.semantics.counters import BINS, COUNTERS, NOT_ALIGNED, bin_of
+from understudy.semantics.page_alignment import PAGE
 
 Whole = npt.NDArray[np.int64]
 Real = npt.NDArray[np.float64]

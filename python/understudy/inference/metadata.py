@@ -31,7 +31,6 @@ from understudy.semantics.times import ever_open, open_at
 
 MAX_RANKS = 1 << 16  # above which the operations of all ranks are taken together, and are alike
 MAX_RUNS = 64  # runs of ranks that an operation may have
-IN_PLACE = ("posix", "mpiio")  # by which the player can read files that it has open for writing
 LIBRARY = ("hdf5",)  # methods whose opens the player cannot repeat
 MODULES = {"posix": "POSIX", "stdio": "STDIO", "mpiio": "MPIIO", "hdf5": "H5F"}
 

@@ -23,12 +23,12 @@ from understudy.inference import (
 from understudy.inference.drafts import Draft, gather, merge, two_interfaces, wrote
 from understudy.inference.dumps import AVERAGED, Defaults, Dumps
 from understudy.inference.evidence import Evidence
-from understudy.inference.file_bytes import hold
 from understudy.inference.floods import Flood
 from understudy.inference.hdf5_layouts import Hdf5Layout
 from understudy.inference.metadata import Metadata, of_idle, prove_idle, with_flushes
 from understudy.inference.operations import Idle
 from understudy.inference.proofs import directories_apart, prove
+from understudy.inference.readable_files import hold
 from understudy.inference.rewrites import unravel
 from understudy.inference.role_of_stream import Roles
 from understudy.inference.series import Series

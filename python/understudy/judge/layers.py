@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from understudy.inference.explanation import lacking as lacking_sizes
+from understudy.inference.counter_comparison import lacking as lacking_sizes
 from understudy.inference.interfaces import READ, WRITE, Interfaces, Totals
 from understudy.judge.measures import Measure, counted, sizes
 

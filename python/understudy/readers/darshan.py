@@ -20,14 +20,14 @@ from understudy.darshanlog import MORE_MEMORY, JoinedLog, Log, open_joined, open
 from understudy.errors import UnderstudyError
 from understudy.inference import trace_gaps
 from understudy.inference.accesses import Accesses, Remarks
-from understudy.inference.explanation import explain
-from understudy.inference.floods import Floods
-from understudy.inference.heatmap import READS, Heat
-from understudy.inference.inherited import may_inherit
-from understudy.inference.nonblocking_calls import NOTE, in_flight, is_in_flight
-from understudy.inference.parts import (
+from understudy.inference.counter_comparison import explain
+from understudy.inference.explanation import (
     Explanation,
 )
+from understudy.inference.floods import Floods
+from understudy.inference.heatmap import READS, Heat
+from understudy.inference.inherited_descriptors import may_inherit
+from understudy.inference.nonblocking_calls import NOTE, in_flight, is_in_flight
 from understudy.inference.passes import Segments
 from understudy.inference.screen import MAX_RANKS, Screen
 from understudy.inference.series import find_series

@@ -9,7 +9,7 @@ from reframe.core.builtins import parameter, run_after, run_before
 
 from understudy.errors import UnderstudyError
 from understudy.judge.fidelity import Comparison, compare
-from understudy.observations.logs import observe
+from understudy.observations.observed_logs import observe
 from understudy.reframe import observer
 from understudy.reframe.recording import PlannedRun
 from understudy.reframe.systems import SLOWEST_BYTES_PER_S

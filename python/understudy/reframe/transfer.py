@@ -24,8 +24,8 @@ from understudy.judge import transfer
 from understudy.judge.conditions import OBSERVED
 from understudy.judge.limits import LIMIT_FRACTION
 from understudy.judge.transfer import APPLICATION, ARMS, CONTROL, HEADLINE, REPLICA
-from understudy.observations.logs import observe, prepared
 from understudy.observations.observation import Observation
+from understudy.observations.observed_logs import observe, prepared
 from understudy.producers import observed, player
 from understudy.readers import darshan
 from understudy.reframe import observer

@@ -6,13 +6,13 @@ from itertools import groupby
 
 import numpy as np
 
-from understudy.semantics.alignment import PAGE, Places, unaligned, unaligned_of
 from understudy.semantics.counters import NOT_ALIGNED, RECORDS, Tally
 from understudy.semantics.cuts import Cut, Mask, Whole, compare
 from understudy.semantics.evaluator import Walk
 from understudy.semantics.flushes import Written, flushes_of
 from understudy.semantics.lookups import is_whole, looked_up
 from understudy.semantics.operations import operate
+from understudy.semantics.page_alignment import PAGE, Places, unaligned, unaligned_of
 from understudy.semantics.program import (
     EACH_ROW,
     InTurn,

@@ -8,8 +8,8 @@ from understudy.contracts import workload
 from understudy.darshanlog import open_log
 from understudy.errors import UnderstudyError
 from understudy.model.scaling import RULES, scale, scale_bytes
-from understudy.observations.logs import observe
 from understudy.observations.observation import Observation, as_described
+from understudy.observations.observed_logs import observe
 
 
 def observe_both(
