@@ -25,8 +25,8 @@ from rich.progress import track
 
 from benchmarks.comparisons import IN_TURN, NOISE, REPETITIONS, sample
 from benchmarks.support import heat
-from understudy.judge import nights as judged
-from understudy.judge.nights import CONFIDENCE, Rule
+from understudy.judge.statistics import night_statistics as judged
+from understudy.judge.statistics.night_statistics import CONFIDENCE, Rule
 
 NIGHTS = (1, 2, 3, 5, 8, 12, 20, 37)
 MARGINS = (-0.2, -0.1, 0.0, 0.05, 0.1, 0.2, 0.3)  # of the limit, relative to the median

@@ -39,7 +39,7 @@ from understudy.observations.observed_logs import prepared
 from understudy.paths import program
 from understudy.producers import observed
 from understudy.readers import darshan
-from understudy.reframe import observer
+from understudy.reframe.bases import observer
 
 APPLICATIONS = ("cp2k-argon", "lammps-melt", "meep-ring", "qe-silicon")
 COUNTERS = ("OPENS", "READS", "WRITES", "BYTES_READ", "BYTES_WRITTEN")

@@ -27,8 +27,8 @@ from rich.progress import track
 from scipy import stats
 
 from benchmarks.support import heat
-from understudy.judge import nights
-from understudy.judge.nights import STATES, WITHIN, Rule, of_median
+from understudy.judge.statistics import night_statistics
+from understudy.judge.statistics.night_statistics import STATES, WITHIN, Rule, of_median
 
 Floats = NDArray[np.float64]
 Dice = np.random.Generator
@@ -147,21 +147,23 @@ def sample(
     )
 
 
-def estimated(one: Sample, rule: Rule) -> nights.Estimate:
-    return nights.estimate(one.levels, one.sides, one.nights, one.noise, rule)
+def estimated(one: Sample, rule: Rule) -> night_statistics.Estimate:
+    return night_statistics.estimate(one.levels, one.sides, one.nights, one.noise, rule)
 
 
 def judge(
-    found: nights.Estimate, loss: float, cases: int, changed: int, rule: Rule
+    found: night_statistics.Estimate, loss: float, cases: int, changed: int, rule: Rule
 ) -> NDArray[np.intp]:
     """Numbers of STATES, [campaigns, cases], where the first `changed` of each campaign fell: a
     loss moves the step, and nothing else."""
     shape = -1, cases
     fell = math.log1p(-loss) * (np.arange(cases) < changed)
     step = (found.step.reshape(shape) + fell).ravel()
-    p = nights.student_p(step, found.error, found.freedom).min(axis=0)
-    half = nights.reach(found.error, found.freedom, 2 * rule.alpha).min(axis=0)
-    return nights.states(step.reshape(shape), p.reshape(shape), half.reshape(shape), rule)
+    p = night_statistics.student_p(step, found.error, found.freedom).min(axis=0)
+    half = night_statistics.reach(found.error, found.freedom, 2 * rule.alpha).min(axis=0)
+    return night_statistics.states(
+        step.reshape(shape), p.reshape(shape), half.reshape(shape), rule
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

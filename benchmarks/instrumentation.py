@@ -17,7 +17,7 @@ from benchmarks.instructions import instructions
 from benchmarks.support import sides
 from understudy.contracts.workload import Dump, Pattern, Variable
 from understudy.errors import UnderstudyError
-from understudy.reframe import observer
+from understudy.reframe.bases import observer
 
 METHODS = ("posix", "mpiio")
 TRANSFER_BYTES = 4096

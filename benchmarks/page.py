@@ -18,7 +18,7 @@ from statistics import median
 
 from tests.support import results
 from understudy.contracts.workload import Workload
-from understudy.judge import pooling
+from understudy.judge.statistics import pooling
 from understudy.report import page, pdf
 
 WORKLOADS, PLACES, METHODS = 15, 5, ("posix", "mpiio", "hdf5", "stdio")

@@ -40,12 +40,20 @@ from benchmarks.support.counted import NAMED, SILENT
 from benchmarks.support.programs import PROGRAMS, Program
 from understudy.contracts.workload import load
 from understudy.errors import UnderstudyError
-from understudy.judge.limits import LIMIT_FRACTION
-from understudy.judge.transfer import FAILED, KINDS, OUTSIDE, UNDECIDED, WAITS, WITHIN, Requests
+from understudy.judge.fidelity.transfer import (
+    FAILED,
+    KINDS,
+    OUTSIDE,
+    UNDECIDED,
+    WAITS,
+    WITHIN,
+    Requests,
+)
+from understudy.judge.statistics.limits import LIMIT_FRACTION
 from understudy.paths import ROOT
 from understudy.producers.observed import requests_in
+from understudy.program.instructions import calls_of_system
 from understudy.readers import strace
-from understudy.semantics.program import calls_of_system
 from understudy.tracing.recording import STRACE, chosen, record
 
 Row = dict[str, Any]

@@ -37,8 +37,8 @@ def scaled(value: float, factor: float) -> float:
 
 def said(log: Sequence[Path]) -> str:
     """The program of the workload; of a log that is refused, why."""
+    from understudy.program.text import text_of
     from understudy.readers import darshan
-    from understudy.semantics.text import text_of
 
     try:
         made = darshan.read(log[0], name="log", others=log[1:], join_jobs=True)

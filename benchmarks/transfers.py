@@ -16,9 +16,10 @@ from understudy import producers
 from understudy.contracts import case as applications
 from understudy.contracts.run import Run
 from understudy.darshanlog import logs_below
-from understudy.inference.explanation import EXPLAINED, Explanation
-from understudy.judge import calibration, conditions, transfer
-from understudy.judge.calibration import Measured
+from understudy.inference.score.explanation import EXPLAINED, Explanation
+from understudy.judge.fidelity import calibration, transfer
+from understudy.judge.fidelity.calibration import Measured
+from understudy.judge.statistics import conditions
 from understudy.readers import darshan
 
 METADATA = "metadata_slowest_rank_s"

@@ -18,8 +18,8 @@ import numpy as np
 
 from benchmarks.comparisons import APART, NOISE, sample
 from benchmarks.support import heat
-from understudy.judge import nights
-from understudy.judge.nights import Rule, Session
+from understudy.judge.statistics import night_statistics
+from understudy.judge.statistics.night_statistics import Rule, Session
 
 SESSIONS = (10, 20, 40, 120)
 LOSSES = (0.1, 0.2, 0.3, 0.5, 0.9)
@@ -49,7 +49,7 @@ def play(noise: str, sessions: int, loss: float, drift: float, series: int, seed
     alarms = found = 0
     for runs in np.exp(one.runs + moved[:, None]):
         side = [Session(night=i, values=tuple(values)) for i, values in enumerate(runs.tolist())]
-        points = nights.changes(side, Rule(), FIGURES)
+        points = night_statistics.changes(side, Rule(), FIGURES)
         at = bool(points) and abs(points[-1] - middle) <= 1
         found += bool(loss) and at
         alarms += len(points) > (bool(loss) and at)

@@ -4,8 +4,8 @@ import reframe as rfm
 from reframe.core.builtins import parameter
 
 from understudy.contracts.workload import names
-from understudy.reframe.fidelity import OBSERVERS, ObservedVolume
-from understudy.reframe.played import AS_DESCRIBED
+from understudy.reframe.bases.played import AS_DESCRIBED
+from understudy.reframe.checks.fidelity import OBSERVERS, ObservedVolume
 
 
 @rfm.simple_test

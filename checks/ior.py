@@ -3,8 +3,8 @@
 import reframe as rfm
 from reframe.core.builtins import parameter
 
-from understudy.reframe.benchmark import Ior as IorCheck
-from understudy.reframe.striped import stripe_counts
+from understudy.reframe.bases.benchmark import Ior as IorCheck
+from understudy.reframe.bases.striped import stripe_counts
 
 
 @rfm.simple_test

@@ -3,7 +3,7 @@
 import reframe as rfm
 from reframe.core.builtins import parameter
 
-from understudy.reframe.benchmark import Mdtest as MdtestCheck
+from understudy.reframe.bases.benchmark import Mdtest as MdtestCheck
 
 
 @rfm.simple_test

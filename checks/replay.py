@@ -4,9 +4,9 @@ import reframe as rfm
 from reframe.core.builtins import parameter
 
 from understudy.contracts.workload import names
-from understudy.reframe import methods
-from understudy.reframe.bandwidth import Bandwidth
-from understudy.reframe.striped import stripe_counts
+from understudy.reframe.bases import methods
+from understudy.reframe.bases.striped import stripe_counts
+from understudy.reframe.checks.bandwidth import Bandwidth
 
 
 @rfm.simple_test

@@ -3,8 +3,8 @@
 import reframe as rfm
 from reframe.core.builtins import parameter
 
+from understudy.reframe.checks.swept import Swept, points, values
 from understudy.reframe.spaces import SCALING
-from understudy.reframe.swept import Swept, points, values
 
 
 @rfm.simple_test

@@ -4,8 +4,8 @@ import reframe as rfm
 from reframe.core.builtins import parameter
 
 from understudy.model.simulation import names
-from understudy.reframe.played import AS_DESCRIBED
-from understudy.reframe.schedule import Pauses
+from understudy.reframe.bases.played import AS_DESCRIBED
+from understudy.reframe.checks.schedule import Pauses
 
 
 @rfm.simple_test

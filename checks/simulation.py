@@ -4,7 +4,7 @@ import reframe as rfm
 from reframe.core.builtins import parameter
 
 from understudy.model.simulation import names
-from understudy.reframe.played import AS_DESCRIBED
+from understudy.reframe.bases.played import AS_DESCRIBED
 from understudy.reframe.simulation import SimulationSizes
 
 

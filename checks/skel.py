@@ -3,8 +3,8 @@
 import reframe as rfm
 from reframe.core.builtins import parameter
 
+from understudy.reframe.bases.striped import stripe_counts
 from understudy.reframe.skeleton import RANKS, RANKS_PER_AGGREGATOR, SkeletonAccuracy, methods
-from understudy.reframe.striped import stripe_counts
 
 
 @rfm.simple_test

@@ -4,7 +4,7 @@ import reframe as rfm
 from reframe.core.builtins import parameter
 
 from understudy.contracts.case import names
-from understudy.reframe.transfer import TransferAccuracy
+from understudy.reframe.checks.transfer import TransferAccuracy
 
 
 @rfm.simple_test

@@ -17,7 +17,7 @@ if _package.is_dir():
 
 from understudy import paths  # noqa: E402
 from understudy.errors import UnderstudyError  # noqa: E402
-from understudy.reframe import session  # noqa: E402
+from understudy.reframe.session import session  # noqa: E402
 from understudy.reframe.systems import load  # noqa: E402
 
 if paths.where("config") != Path(__file__).resolve():

@@ -25,7 +25,7 @@ from typing import Any
 from tests.support.random_workloads import PAIRED, features, valid
 from understudy.contracts.workload import build
 from understudy.errors import UnderstudyError
-from understudy.semantics.workload import row_of
+from understudy.program.workload import row_of
 
 BUILD = Path(__file__).resolve().parents[1] / "build"
 KINDS = ("valid", "damaged")

@@ -20,9 +20,9 @@ from understudy import cli, producers
 from understudy.contracts import acceptance, acceptance_plan, run, workload
 from understudy.contracts.run import Identity, Place, Run
 from understudy.errors import UnderstudyError
-from understudy.judge import acceptance as judge
-from understudy.judge import nights
-from understudy.judge.nights import Session
+from understudy.judge.acceptance import marks as judge
+from understudy.judge.statistics import night_statistics
+from understudy.judge.statistics.night_statistics import Session
 from understudy.paths import files
 from understudy.records import ledger, store
 from understudy.report import pdf
@@ -386,15 +386,17 @@ def alone(*values: float) -> list[Session]:
 
 
 def test_one_bad_night_widens_the_interval() -> None:
-    calm = nights.level(alone(100, 101, 99, 100, 102, 98, 100, 101))
-    bad = nights.level(alone(100, 101, 99, 30, 102, 98, 100, 101))
+    calm = night_statistics.level(alone(100, 101, 99, 100, 102, 98, 100, 101))
+    bad = night_statistics.level(alone(100, 101, 99, 30, 102, 98, 100, 101))
     assert calm[1] > 92 and calm[2] < 108
     assert bad[1] < 70 and bad[2] > 100
 
 
 def test_variability_is_that_of_nights() -> None:
     dice = np.random.default_rng(3)
-    low = [nights.variability(alone(*np.exp(dice.normal(0, 0.2, 8))))[1] for _ in range(400)]
+    low = [
+        night_statistics.variability(alone(*np.exp(dice.normal(0, 0.2, 8))))[1] for _ in range(400)
+    ]
     truth = math.sqrt(math.expm1(0.04))
     assert 0.92 <= np.mean([one <= truth for one in low]) <= 0.98
 

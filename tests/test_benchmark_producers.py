@@ -20,10 +20,10 @@ from understudy.cli import main
 from understudy.contracts import run as runs
 from understudy.contracts.run import Identity, Place
 from understudy.errors import UnderstudyError
-from understudy.judge import benchmarks
+from understudy.judge.page import benchmarks
 from understudy.paths import ROOT
 from understudy.producers import ior, mdtest
-from understudy.reframe.benchmark import Mdtest
+from understudy.reframe.bases.benchmark import Mdtest
 
 GOLDEN = Path(__file__).parent / "golden" / "benchmarks"
 VERSIONS = ("3.3.0", "4.0.0")

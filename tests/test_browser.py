@@ -13,8 +13,8 @@ import pytest
 from tests.support import results
 from tests.support.needs import needs
 from tests.test_trend import every_kind
-from understudy.judge import pooling
-from understudy.judge import trend as trends
+from understudy.judge.comparison import trend as trends
+from understudy.judge.statistics import pooling
 from understudy.records import index as indexes
 from understudy.records import select
 from understudy.report import page, pdf, trend

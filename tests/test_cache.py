@@ -14,9 +14,11 @@ from understudy.contracts import run as runs
 from understudy.contracts import workload
 from understudy.contracts.measurement import Benchmark, Node
 from understudy.contracts.run import Identity, Place, Run
-from understudy.judge import benchmarks, cache, conditions, promises
+from understudy.judge.acceptance import site_references
+from understudy.judge.page import benchmarks
+from understudy.judge.statistics import cache, conditions
 from understudy.producers import ior
-from understudy.reframe import recording
+from understudy.reframe.bases import recording
 from understudy.report import page
 
 GIB = 1 << 30
@@ -115,11 +117,11 @@ def test_a_read_of_the_mode_accept_is_told_what_it_lacks(tmp_path: Path) -> None
     assert "nodes" in made.why and "--mode accept" not in made.why
     [told] = recording.from_cache(runs_)
     assert told.startswith("the page cache may have served read: use at least 2 nodes")
-    [case] = promises.cases(runs_)
+    [case] = site_references.cases(runs_)
     refused = {one.name: one.refused for one in case.references}
     assert refused["write_bandwidth"] is None
     assert str(refused["read_bandwidth"]).startswith("it may come from the page cache: use at")
-    text = promises.text("sample", [case], None)
+    text = site_references.text("sample", [case], None)
     [row] = [row for row in benchmarks.rows(runs_) if row.operation == "read"]
     assert row.remedy.startswith("use at least 2 nodes")
     shown = page.render([], beside=benchmarks.rows(runs_))
@@ -129,7 +131,7 @@ def test_a_read_of_the_mode_accept_is_told_what_it_lacks(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("fsync", [True, False])
 def test_references_demand_nothing_that_the_cache_may_serve(tmp_path: Path, fsync: bool) -> None:
-    [case] = promises.cases(of_player(tmp_path, fsync=fsync))
+    [case] = site_references.cases(of_player(tmp_path, fsync=fsync))
     found = {one.name: one for one in case.references}
     stored = workload.get(NAME).streams[0].name
     for name in (f"{stored}_bandwidth", "elapsed"):

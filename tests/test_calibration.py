@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from understudy.errors import UnderstudyError
-from understudy.judge.calibration import Measured, load, save, sentence
+from understudy.judge.fidelity.calibration import Measured, load, save, sentence
 from understudy.paths import where
 
 ROW = Measured(

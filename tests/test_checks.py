@@ -32,13 +32,14 @@ from understudy.contracts.workload import (
     Workload,
     streams_of,
 )
-from understudy.judge import promises
+from understudy.judge.acceptance import site_references
 from understudy.model import simulation
 from understudy.model.simulation import Simulation
 from understudy.paths import ROOT, where
 from understudy.producers import player as measurements
-from understudy.reframe import evidence, session
-from understudy.reframe.fitting import even_ranks_per_node
+from understudy.reframe.bases import completeness
+from understudy.reframe.bases.fitting import even_ranks_per_node
+from understudy.reframe.session import session
 
 GOLDEN = Path(__file__).parent / "golden" / "titan"
 BUILD_BIN = ROOT / "build" / "bin"
@@ -254,8 +255,8 @@ FAULTS: Mapping[Callable[[dict[str, Any]], None], str] = {
 }
 
 
-def asked(text: str) -> evidence.Asked:
-    return evidence.Asked(
+def asked(text: str) -> completeness.Asked:
+    return completeness.Asked(
         workload=workload.parse(text, "sample"),
         workload_sha256=sha256(text.encode()).hexdigest(),
         method="posix",
@@ -270,7 +271,7 @@ def asked(text: str) -> evidence.Asked:
 def faults_of(row: dict[str, Any], text: str, folder: Path) -> list[str]:
     path = folder / "result.json"
     path.write_text(json.dumps(row))
-    return list(evidence.faults(measurements.read(path), asked(text)))
+    return list(completeness.faults(measurements.read(path), asked(text)))
 
 
 def test_a_complete_result_proves_the_work(tmp_path: Path) -> None:
@@ -351,7 +352,9 @@ def test_file_system_is_the_one_of_the_partition(
     text = sample().to_text()
     path = tmp_path / "result.json"
     path.write_text(json.dumps(played(text, "posix", 0.1, on)))
-    found = list(evidence.faults(measurements.read(path), replace(asked(text), file_system=type_)))
+    found = list(
+        completeness.faults(measurements.read(path), replace(asked(text), file_system=type_))
+    )
     assert (found == []) is good
 
 
@@ -360,7 +363,7 @@ def test_verdict_states_the_exact_error(tmp_path: Path) -> None:
     the_dump(row)["bytes"] -= 8653  # of 884,736
     path = tmp_path / "result.json"
     path.write_text(json.dumps(row))
-    assert evidence.verdict(measurements.read(path)) == (
+    assert completeness.verdict(measurements.read(path)) == (
         "7 dumps of 2 streams on 16 ranks: "
         "876,083 of 884,736 bytes (error -0.9780%) in 2.00 s on tmpfs"
     )
@@ -940,7 +943,7 @@ def test_references_hold_under_their_condition(
     accept = ("-S", "Replay.require_reference=1")
     assert "no reference for checkpoint_bandwidth, " in replay_here(here, *accept).stdout
     [record] = (here.folder / "out" / "records").rglob("*.json.gz")
-    key = promises.condition(runs.load(record))
+    key = site_references.condition(runs.load(record))
     names = {
         "checkpoint_bandwidth": [bandwidth, -0.1, None, "MiB/s"],
         "viz_bandwidth": [0.01, -0.1, None, "MiB/s"],

@@ -21,9 +21,10 @@ from understudy.contracts import run as runs
 from understudy.contracts import workload
 from understudy.contracts.run import Identity, Place, Run
 from understudy.errors import UnderstudyError
-from understudy.judge import accuracy, claim_sides, claims, promises
+from understudy.judge import accuracy, claim_sides, claims
+from understudy.judge.acceptance import site_references
 from understudy.paths import where
-from understudy.reframe import canary
+from understudy.reframe.bases import canary
 
 CLAIM: dict[str, Any] = {
     "name": "more-is-better",
@@ -309,20 +310,23 @@ def test_references_come_from_the_scatter_between_sessions(tmp_path: Path) -> No
     done = references(tmp_path)
     assert done.exit_code == 0, done.output
     [(key, found)] = written(done.stdout).items()
-    assert {promises.condition(run) for run in loaded(tmp_path)} == {key}
+    assert {site_references.condition(run) for run in loaded(tmp_path)} == {key}
     assert set(found) == {
         "elapsed",
         *(f"{name}_bandwidth" for name in ("checkpoint", "plot", "start", "log")),
     }
     value, low, high, unit = found["checkpoint_bandwidth"]
     speeds = [
-        median(v for name, _, v in promises.values(run) if name == "checkpoint_bandwidth")
+        median(v for name, _, v in site_references.values(run) if name == "checkpoint_bandwidth")
         for run in loaded(tmp_path)
     ]
     assert min(speeds) < value < max(speeds)
-    assert -promises.WIDEST <= low <= -promises.NARROWEST and (high, unit) == (None, "MiB/s")
+    assert -site_references.WIDEST <= low <= -site_references.NARROWEST and (high, unit) == (
+        None,
+        "MiB/s",
+    )
     assert value * (1 + low) <= min(speeds)  # every session would pass
-    assert found["elapsed"][1] is None and found["elapsed"][2] >= promises.NARROWEST
+    assert found["elapsed"][1] is None and found["elapsed"][2] >= site_references.NARROWEST
     assert done.stderr.replace("\N{MULTIPLICATION SIGN}", "x") == (
         f"understudy: Replay on sample:disk, condition {key}: 6 runs of 6 sessions, 2026-01-01 to "
         "2026-01-06, 0 failed: %workload=growing %method=posix %stripe_count=default; 1 node with "
@@ -427,7 +431,9 @@ def test_references_of_flushed_and_other_runs_are_kept_apart(tmp_path: Path) -> 
             case="Replay %workload=growing %method=posix %stripe_count=default",
         )
     done = references(tmp_path)
-    keys = {run.producer.options["fsync"]: promises.condition(run) for run in loaded(tmp_path)}
+    keys = {
+        run.producer.options["fsync"]: site_references.condition(run) for run in loaded(tmp_path)
+    }
     found = written(done.stdout)
     assert set(found) == {keys[True], keys[False]}
     fast, slow = (found[keys[fsync]]["checkpoint_bandwidth"][0] for fsync in (False, True))
@@ -462,7 +468,7 @@ def test_runs_that_found_other_storage_are_left_out_and_counted(tmp_path: Path) 
     ],
 )
 def test_a_bound_holds_every_session(each: list[float], unit: str, bound: float) -> None:
-    assert promises._bound(each, 100, unit) == pytest.approx(bound)
+    assert site_references._bound(each, 100, unit) == pytest.approx(bound)
 
 
 def test_a_canary_that_hangs_is_ended_and_recorded(tmp_path: Path) -> None:

@@ -19,9 +19,9 @@ from understudy import producers
 from understudy.cli import main
 from understudy.contracts import run as runs
 from understudy.contracts.run import Identity, Place
-from understudy.judge import compare as comparing
-from understudy.judge.nights import SLOWER, UNDECIDED, WITHIN
-from understudy.judge.rows import Row, Subject
+from understudy.judge.comparison import case_comparison as comparing
+from understudy.judge.statistics.compared_samples import Row, Subject
+from understudy.judge.statistics.night_statistics import SLOWER, UNDECIDED, WITHIN
 from understudy.paths import RECORDS_VARIABLE
 from understudy.records import store
 

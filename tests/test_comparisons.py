@@ -11,8 +11,8 @@ import pytest
 
 from benchmarks import comparisons
 from benchmarks.comparisons import APART, IN_TURN, NOISE
-from understudy.judge import nights
-from understudy.judge.nights import FASTER, SLOWER, STATES, Rule, Session
+from understudy.judge.statistics import night_statistics
+from understudy.judge.statistics.night_statistics import FASTER, SLOWER, STATES, Rule, Session
 
 
 @pytest.mark.parametrize("design", [(APART, 1), (APART, 9), (IN_TURN, 4), (IN_TURN, 9)])
@@ -35,8 +35,8 @@ def test_the_short_way_says_what_the_library_says(
                 sides: tuple[list[Session], list[Session]] = ([], [])
                 for at, night, values in zip(one.sides, one.nights, figure, strict=True):
                     sides[at].append(Session(night=int(night), values=tuple(values)))
-                changes.append(nights.measure(*sides))
-            assert [STATES[i] for i in states] == nights.decide(changes)
+                changes.append(night_statistics.measure(*sides))
+            assert [STATES[i] for i in states] == night_statistics.decide(changes)
             seen |= {STATES[i] for i in states}
     assert len(seen) > 1
 

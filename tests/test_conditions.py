@@ -11,7 +11,8 @@ from tests.support.results import cases_in
 from understudy import producers
 from understudy.contracts import run as runs
 from understudy.contracts.run import Identity, Place
-from understudy.judge import conditions, programs
+from understudy.judge.page import programs
+from understudy.judge.statistics import conditions
 from understudy.paths import where
 from understudy.report import page
 

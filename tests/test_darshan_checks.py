@@ -24,16 +24,18 @@ from understudy.darshanlog.sizes import log_size
 from understudy.darshanlog.synthetic import Synthetic, write
 from understudy.darshanlog.writer import write_log
 from understudy.errors import UnderstudyError
-from understudy.judge import benchmarks, overhead, shutdown, summary, transfer
 from understudy.judge import operations as judged
-from understudy.judge.conditions import Failed
+from understudy.judge import overhead, shutdown
+from understudy.judge.fidelity import transfer
 from understudy.judge.overhead import CONTROL, UNDER, WITHOUT
+from understudy.judge.page import benchmarks, summary
 from understudy.judge.shutdown import WORKLOADS
+from understudy.judge.statistics.conditions import Failed
 from understudy.paths import where
 from understudy.producers import ior, operations
 from understudy.producers import shutdown as producer
-from understudy.reframe import observer
 from understudy.reframe import shutdown as check
+from understudy.reframe.bases import observer
 from understudy.report import figures
 from understudy.report.book import Book
 

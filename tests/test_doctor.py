@@ -13,7 +13,7 @@ from understudy import paths
 from understudy.cli import main
 from understudy.errors import UnderstudyError
 from understudy.paths import ROOT
-from understudy.reframe import methods
+from understudy.reframe.bases import methods
 
 LISTED = "echo 'posix available'; echo 'hdf5 available, collective calls, hdf5 1.10.8'; "
 LISTED += "echo 'daos unavailable: no DAOS'; echo 'null available'"

@@ -21,7 +21,7 @@ from understudy.cli import main
 from understudy.contracts.workload import Workload, load, parse
 from understudy.darshanlog import open_log
 from understudy.errors import UnderstudyError
-from understudy.inference.interfaces import not_junk
+from understudy.inference.log.interface_counters import not_junk
 from understudy.readers import darshan
 from understudy.tracing import dxt
 from understudy.tracing.lines import parse as lines_of

@@ -10,7 +10,7 @@ import pytest
 from tests.test_benchmark_producers import RUN, fake, reframe
 from tests.test_checks import Session, replay_here, sample
 from understudy import producers
-from understudy.reframe import endings
+from understudy.reframe.session import job_failures
 
 SLOTS = """\
 --------------------------------------------------------------------------
@@ -65,11 +65,11 @@ ALREADY = "ERROR: cannot open file: File exists"
 
 
 def test_a_launcher_that_refuses_is_told_whole() -> None:
-    assert endings.message(SLOTS, ["understudy"], 4) == WHOLE
+    assert job_failures.message(SLOTS, ["understudy"], 4) == WHOLE
 
 
 def test_hydra_says_on_standard_output_that_a_rank_was_killed() -> None:
-    said = endings.message("", ["understudy"], 4, HYDRA)
+    said = job_failures.message("", ["understudy"], 4, HYDRA)
     assert said == "YOUR APPLICATION TERMINATED WITH THE EXIT STRING: Killed (signal 9)"
 
 
@@ -98,12 +98,12 @@ def test_a_launcher_that_refuses_stands_in_the_verdict_the_record_and_the_page(
 
 
 def test_a_text_that_is_too_long_is_told_from_both_ends() -> None:
-    text = endings.message("first " + "x" * 9000 + " last", [], 1)
+    text = job_failures.message("first " + "x" * 9000 + " last", [], 1)
     assert len(text) < 2100 and text.startswith("first x") and text.endswith("x last")
 
 
 def test_what_is_told_is_one_line_without_control_characters() -> None:
-    assert endings.message("ior: \x1b[2Jbad\n", ["ior"], 1) == "ior: \\x1b[2Jbad"
+    assert job_failures.message("ior: \x1b[2Jbad\n", ["ior"], 1) == "ior: \\x1b[2Jbad"
 
 
 @pytest.mark.parametrize(
@@ -149,7 +149,7 @@ def test_what_is_told_is_one_line_without_control_characters() -> None:
     ],
 )
 def test_the_first_error_of_the_program_is_told(stdout: str, stderr: str, told: str) -> None:
-    assert endings.message(stderr, ["ior", "understudy"], 4, stdout) == told
+    assert job_failures.message(stderr, ["ior", "understudy"], 4, stdout) == told
 
 
 @pytest.mark.parametrize("check", ["Ior", "Mdtest"])

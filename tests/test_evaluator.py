@@ -23,9 +23,9 @@ from tests.support.shrinking import shrunk
 from understudy.contracts import workload
 from understudy.contracts.workload import Workload, load
 from understudy.paths import where
-from understudy.semantics.evaluator import evaluate
-from understudy.semantics.text import text_of
-from understudy.semantics.workload import row_of
+from understudy.program.evaluator import evaluate
+from understudy.program.text import text_of
+from understudy.program.workload import row_of
 
 FROZEN = json.loads(call_logs.GOLDEN.read_text(encoding="utf-8"))
 EVERY = 1 if "CALL_LOGS" in os.environ else 20

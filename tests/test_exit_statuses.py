@@ -15,8 +15,8 @@ import click
 import pytest
 
 from understudy import cli
-from understudy.judge.compare import Comparison
-from understudy.judge.trend import Trend
+from understudy.judge.comparison.case_comparison import Comparison
+from understudy.judge.comparison.trend import Trend
 from understudy.paths import ROOT
 
 TEXT = (ROOT / "docs/tutorial/nightly.md").read_text(encoding="utf-8")

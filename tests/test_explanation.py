@@ -7,7 +7,7 @@ import pytest
 
 from tests.readers.synthetic import Run
 from understudy.commands import describe
-from understudy.inference.explanation import (
+from understudy.inference.score.explanation import (
     BESIDE,
     CONTRADICTED,
     CREATED,
@@ -28,8 +28,8 @@ from understudy.inference.explanation import (
     Part,
 )
 from understudy.paths import where
+from understudy.program.opens import opens_of
 from understudy.readers import darshan
-from understudy.semantics.opens import opens_of
 
 MIB = 1 << 20
 CASES = where("traces") / "cases"

@@ -22,7 +22,7 @@ import reframe as rfm
 import reframe.utility.sanity as sn
 from reframe.core.builtins import fixture, parameter, run_after, run_before, sanity_function
 
-from understudy.reframe.interleaved import Arm, Interleaved
+from understudy.reframe.bases.interleaved import Arm, Interleaved
 
 FOLDER = {folder!r}
 

@@ -36,18 +36,19 @@ from understudy.contracts.workload import (
 )
 from understudy.darshanlog.writer import write_log
 from understudy.errors import UnderstudyError
-from understudy.inference import interfaces
-from understudy.judge.fidelity import Comparison, compare
-from understudy.judge.measures import Measure
+from understudy.inference.log import interface_counters
+from understudy.judge.fidelity.stream_fidelity import Comparison, compare
+from understudy.judge.statistics.measures import Measure
 from understudy.model import scaling, simulation
 from understudy.observations.observation import Observation, Seen
 from understudy.observations.observed_logs import observe
 from understudy.paths import ROOT, where
+from understudy.program.calls import Calls
+from understudy.program.counters import BINS, bin_of
+from understudy.program.patterns import stream_of
 from understudy.readers import darshan
-from understudy.reframe import observer, volume
-from understudy.semantics.calls import Calls
-from understudy.semantics.counters import BINS, bin_of
-from understudy.semantics.patterns import stream_of
+from understudy.reframe.bases import observer
+from understudy.reframe.checks import volume
 
 TRACES = sorted((ROOT / "traces").glob("*.darshan"))
 REFUSED = {"trap_partial_1200"}  # its log is incomplete: there is nothing to compare with
@@ -169,7 +170,7 @@ def seen(made: Workload) -> Observation:
     return Observation(
         ranks=made.ranks,
         streams=tuple(Seen(stream=s, calls=calls_of(s, made.ranks)) for s in made.streams),
-        interfaces=interfaces.of_streams(made.streams, made.ranks),
+        interfaces=interface_counters.of_streams(made.streams, made.ranks),
     )
 
 

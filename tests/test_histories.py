@@ -19,10 +19,11 @@ from understudy.commands import campaign
 from understudy.commands._campaign import Campaign, side
 from understudy.contracts import acceptance, workload
 from understudy.contracts.run import Identity, Place
-from understudy.judge import acceptance as accepting
-from understudy.judge import conditions, pooling, recent
-from understudy.judge import trend as trends
-from understudy.judge.nights import FASTER, SLOWER, Rule
+from understudy.judge.acceptance import marks as accepting
+from understudy.judge.comparison import trend as trends
+from understudy.judge.page import last_two_sessions
+from understudy.judge.statistics import conditions, pooling
+from understudy.judge.statistics.night_statistics import FASTER, SLOWER, Rule
 from understudy.records import index as indexes
 from understudy.records import select, store
 
@@ -84,12 +85,12 @@ def trend(*words: str) -> Any:
     return CliRunner().invoke(main, ["trend", "--system", "sample", *words])
 
 
-def told(site: Path) -> tuple[trends.Figure, recent.Recent | None, accepting.Finding]:
+def told(site: Path) -> tuple[trends.Figure, last_two_sessions.Recent | None, accepting.Finding]:
     """What trend, the page and accept make of the records."""
     (figure,) = trends.of(indexes.of_folder(site), select.ALL).figures
     measured, _ = conditions.load(producers.find([site]))
     cases = conditions.group(measured)
-    changed = recent.changes(cases)
+    changed = last_two_sessions.changes(cases)
     assert changed is not None
     assert len(pooling.apart(cases)[0].conditions) == len(figure.points) + 1
     runs = [producers.load(one) for one in producers.find([site])]

@@ -18,7 +18,7 @@ from understudy.contracts import schema
 from understudy.contracts.workload import load
 from understudy.errors import UnderstudyError, printable
 from understudy.paths import ROOT, where
-from understudy.reframe import recording
+from understudy.reframe.bases import recording
 from understudy.report import figures
 from understudy.report.axes import add_legend
 

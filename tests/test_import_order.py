@@ -16,7 +16,7 @@ PACKAGE = ROOT / "python" / "understudy"
 # A layer imports from itself and from those before it.
 LAYERS = (
     ("__init__", "errors", "files", "launch", "messages", "paths", "release", "tables", "units"),
-    ("semantics",),
+    ("program",),
     ("contracts",),
     ("darshanlog",),
     ("inference", "model", "tracing"),
@@ -29,6 +29,16 @@ LAYERS = (
     ("reframe", "report"),
     ("export", "samples", "commands", "cli", "__main__"),
 )
+# Folders of a package, after the modules that they use, in the order in which they may import each
+# other. Other modules of the package use them.
+FOLDERS = {
+    "inference": ("table constants", "names", "calls", "log", "score", "streams", "steps"),
+    "judge": (
+        *("stated", "statistics", "accuracy", "fidelity", "overhead"),
+        *("acceptance", "comparison", "page"),
+    ),
+    "reframe": ("reframe_internals spaces spack systems", "session", "bases", "checks"),
+}
 # Both ask judge; neither imports the other.
 APART = {("reframe", "report"), ("report", "reframe")}
 RANK = {name: i for i, names in enumerate(LAYERS) for name in names}
@@ -91,6 +101,26 @@ def test_no_import_goes_against_the_order() -> None:
         for line, name in imports(path, known)
         if (RANK[part(name)] > RANK[part(module)] and ".skel.commands" not in module)
         or (part(module), part(name)) in APART
+    ]
+    assert wrong == []
+
+
+@pytest.mark.parametrize("package", FOLDERS)
+def test_no_folder_of_a_package_imports_one_behind_it(package: str) -> None:
+    known = modules()
+    prefix = f"understudy.{package}."
+    rank = {name: i for i, names in enumerate(FOLDERS[package]) for name in names.split()}
+    folders = {p.parent.name for p in (PACKAGE / package).glob("*/__init__.py")}
+    assert folders <= set(rank)
+    behind = len(rank)
+    wrong = [
+        f"{path.relative_to(ROOT)}:{line}: must not import {name}"
+        for module, path in known.items()
+        if module.startswith(prefix)
+        for line, name in imports(path, known)
+        if name.startswith(prefix)
+        and rank.get(name.removeprefix(prefix).split(".")[0], behind)
+        > rank.get(module.removeprefix(prefix).split(".")[0], behind)
     ]
     assert wrong == []
 

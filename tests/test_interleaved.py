@@ -12,7 +12,7 @@ import pytest
 
 from understudy.contracts import run as runs
 from understudy.paths import ROOT, where
-from understudy.reframe.interleaved import Arm, order
+from understudy.reframe.bases.interleaved import Arm, order
 
 
 def arms(count: int) -> list[Arm]:
@@ -87,7 +87,7 @@ schema.directory = lambda kind: Path({folder!r}) / kind
 
 import reframe as rfm
 from reframe.core.builtins import parameter, run_before
-from understudy.reframe.interleaved import Arm, Interleaved
+from understudy.reframe.bases.interleaved import Arm, Interleaved
 
 TOY = {folder!r} + "/toy.sh"
 

@@ -10,17 +10,17 @@ from tests.readers.synthetic import Run
 from tests.support.keys import with_keys
 from understudy.contracts import workload
 from understudy.darshanlog import open_log
-from understudy.inference import interfaces
-from understudy.judge.fidelity import Comparison, compare
+from understudy.inference.log import interface_counters
+from understudy.judge.fidelity.stream_fidelity import Comparison, compare
 from understudy.observations.observed_logs import observe
 from understudy.paths import where
 
 MIB = 1 << 20
 
 
-def raw(log: Path) -> interfaces.Interfaces:
+def raw(log: Path) -> interface_counters.Interfaces:
     with open_log(log) as opened:
-        return interfaces.of_log(opened)
+        return interface_counters.of_log(opened)
 
 
 def errors(made: Comparison) -> dict[tuple[str, str], float | None]:

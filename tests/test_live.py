@@ -12,7 +12,7 @@ from rich.console import Console
 from understudy.commands._live import follow
 from understudy.contracts.measurement import DumpResult, Phase, RankSeconds
 from understudy.errors import UnderstudyError
-from understudy.reframe.live import VARIABLE, Follower, Live, figures
+from understudy.reframe.session.live import VARIABLE, Follower, Live, figures
 
 
 def live(terminal: bool) -> tuple[Live, io.StringIO, list[float]]:

@@ -24,7 +24,7 @@ from tests.test_compare import keep
 from tests.test_trend import night, site  # noqa: F401  # a fixture
 from understudy.cli import main
 from understudy.commands.metrics import exposition
-from understudy.judge import trend as trends
+from understudy.judge.comparison import trend as trends
 from understudy.paths import ROOT, where
 from understudy.records import index as indexes
 from understudy.records import select

@@ -20,7 +20,7 @@ from understudy.contracts.measurement import PlayedRepetition
 from understudy.contracts.workload import Stream, Workload
 from understudy.errors import UnderstudyError
 from understudy.judge import stated as judge
-from understudy.judge.metrics import origins
+from understudy.judge.statistics.metrics import origins
 from understudy.model import scaling, schedule, simulation
 from understudy.model.schedule import Timesteps
 from understudy.model.simulation import Accuracy, Simulation

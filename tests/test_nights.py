@@ -7,8 +7,8 @@ import pytest
 from numpy.typing import NDArray
 from scipy import special, stats
 
-from understudy.judge import nights
-from understudy.judge.nights import (
+from understudy.judge.statistics import night_statistics
+from understudy.judge.statistics.night_statistics import (
     CHOICE,
     FASTER,
     SLOWER,
@@ -37,7 +37,7 @@ def apart(n: int) -> list[int]:
 
 def test_a_few_nights_apart_are_judged_by_what_is_stated() -> None:
     before, after = [0.0, 0.1], [-0.5, -0.4, -0.6]
-    found = nights.measure(side(before), side(after, apart(3)))
+    found = night_statistics.measure(side(before), side(after, apart(3)))
     error = math.sqrt((0.01 + 0.0025) * (1 / 2 + 1 / 3))  # a repetition differs by half a night
     assert found.step == pytest.approx(np.mean(after) - np.mean(before))
     assert found.p == pytest.approx(2 * stats.norm.sf(-found.step / error))
@@ -51,7 +51,7 @@ def test_nights_in_turn_are_those_of_the_paired_t_test() -> None:
     dice = np.random.default_rng(1)
     level = dice.normal(0, 0.5, 10)
     before, after = level + dice.normal(0, 0.05, 10), level + dice.normal(-0.1, 0.05, 10)
-    found = nights.measure(side(before), side(after))
+    found = night_statistics.measure(side(before), side(after))
     assert found.p == pytest.approx(stats.ttest_rel(before, after).pvalue, rel=1e-3)
     assert found.freedom == pytest.approx([9], rel=1e-3)
 
@@ -59,7 +59,7 @@ def test_nights_in_turn_are_those_of_the_paired_t_test() -> None:
 def test_sessions_of_one_night_are_those_of_the_t_test() -> None:
     dice = np.random.default_rng(2)
     before, after = dice.normal(0, 0.03, 6), dice.normal(-0.1, 0.03, 5)
-    found = nights.measure(side(before, [0] * 6), side(after, [0] * 5))
+    found = night_statistics.measure(side(before, [0] * 6), side(after, [0] * 5))
     assert found.freedom == pytest.approx([9], rel=1e-3)
     assert found.p == pytest.approx(stats.ttest_ind(before, after).pvalue, rel=1e-3)
 
@@ -73,7 +73,7 @@ def test_any_design_is_that_of_generalized_least_squares() -> None:
         sides = np.r_[0, 1, dice.integers(0, 2, count - 2)]
         y = dice.normal(0, 0.1, count)
         one, other = (side(y[sides == k], at[sides == k].tolist()) for k in (0, 1))
-        found = nights.measure(one, other)
+        found = night_statistics.measure(one, other)
         scatter, known = found.scatter, found.scatter.known
         sessions = [scatter.session] if known else []
         if not known or len(found.error) > 1:
@@ -94,24 +94,28 @@ def test_any_design_is_that_of_generalized_least_squares() -> None:
 def test_no_scatter_and_any_scale_have_an_answer(scale: float) -> None:
     for at in (list(range(4)), [0] * 4, apart(4)):
         values = scale * np.array([0, 1, 0, 1], float)
-        same = nights.measure(side(values), side(values, at))
+        same = night_statistics.measure(side(values), side(values, at))
         assert same.step == pytest.approx(0, abs=1e-3 * scale + 1e-8) and 0 < same.p <= 1
         low, high = same.interval()
         assert low <= 1 <= high or scale == 0
-    assert nights.changes(side([0.0] * 30)) == []
-    assert nights.changes(side([0.0] * 10 + [-0.7] * 10)) == [10]
+    assert night_statistics.changes(side([0.0] * 30)) == []
+    assert night_statistics.changes(side([0.0] * 10 + [-0.7] * 10)) == [10]
 
 
 def test_from_eight_nights_on_those_seen_count() -> None:
     """Shrunk towards what is stated; what refutes it replaces it."""
     dice = np.random.default_rng(4)
-    calm = nights.measure(
+    calm = night_statistics.measure(
         side(dice.normal(0, 0.02, 20)), side(dice.normal(0, 0.02, 20), apart(20))
     )
     assert 0.02 < math.sqrt(calm.scatter.night) < 0.1 and not calm.contradicted
-    few = nights.measure(side(dice.normal(0, 0.02, 4)), side(dice.normal(0, 0.02, 4), apart(4)))
+    few = night_statistics.measure(
+        side(dice.normal(0, 0.02, 4)), side(dice.normal(0, 0.02, 4), apart(4))
+    )
     assert few.scatter.night == pytest.approx(0.01)
-    wild = nights.measure(side(dice.normal(0, 0.5, 9)), side(dice.normal(0, 0.5, 9), apart(9)))
+    wild = night_statistics.measure(
+        side(dice.normal(0, 0.5, 9)), side(dice.normal(0, 0.5, 9), apart(9))
+    )
     assert wild.contradicted and 0.3 < math.sqrt(wild.scatter.night) < 1
 
 
@@ -119,30 +123,34 @@ def test_from_eight_nights_on_those_seen_count() -> None:
 def test_decisions(at: list[int]) -> None:
     rule = Rule(nights=0.02)
     found = [
-        nights.measure(side([0.001 * (-1) ** i for i in range(6)]), side([step] * 6, at), rule)
+        night_statistics.measure(
+            side([0.001 * (-1) ** i for i in range(6)]), side([step] * 6, at), rule
+        )
         for step in (-0.7, 0.7, 0.01, -0.7)
     ]
-    assert nights.decide(found, rule) == [SLOWER, FASTER, WITHIN, SLOWER]
-    one = [nights.measure(side([0.0]), side([-0.2], [9]))]
-    assert nights.decide(one) == [UNDECIDED] and nights.decide([]) == []
+    assert night_statistics.decide(found, rule) == [SLOWER, FASTER, WITHIN, SLOWER]
+    one = [night_statistics.measure(side([0.0]), side([-0.2], [9]))]
+    assert night_statistics.decide(one) == [UNDECIDED] and night_statistics.decide([]) == []
 
 
 def test_many_figures_are_decided_by_the_rate_of_false_discoveries() -> None:
     p = np.random.default_rng(6).beta(0.2, 3, (50, 12)) ** 2
-    states = nights.states(np.full(p.shape, -1.0), p, np.ones(p.shape), Rule())
+    states = night_statistics.states(np.full(p.shape, -1.0), p, np.ones(p.shape), Rule())
     known = np.array([stats.false_discovery_control(row) for row in p]) <= 0.01
     assert ((states == STATES.index(SLOWER)) == known).all() and 0 < known.mean() < 1
 
 
 def test_the_level_of_one_side_and_its_variability() -> None:
     levels = np.random.default_rng(7).normal(3, 0.1, 5)
-    value, low, high = nights.level(side(levels))
+    value, low, high = night_statistics.level(side(levels))
     half = stats.norm.ppf(0.95) * math.sqrt((0.01 + 0.0025) / 5)
     assert (value, low, high) == pytest.approx(
         tuple(np.exp(levels.mean() + half * np.array([0, -1, 1])))
     )
     variance = levels.var(ddof=1) * 4 / special.chdtri(4, [0.05, 0.95])
-    assert nights.variability(side(levels))[1:] == pytest.approx(np.sqrt(np.expm1(variance)))
+    assert night_statistics.variability(side(levels))[1:] == pytest.approx(
+        np.sqrt(np.expm1(variance))
+    )
 
 
 @pytest.mark.parametrize("in_turn", [False, True])
@@ -150,19 +158,19 @@ def test_the_level_of_one_side_and_its_variability() -> None:
 def test_what_can_be_found_is_found(in_turn: bool, blocks: int) -> None:
     """In 95 % of a thousand plays of the loss that is told."""
     scatter = Scatter(night=0.01, session=0.0004, known=True, noise=0.0)
-    loss = nights.findable(scatter, blocks, in_turn, 1, Rule(nights=0.1))
+    loss = night_statistics.findable(scatter, blocks, in_turn, 1, Rule(nights=0.1))
     dice = np.random.default_rng(8)
     at = np.r_[np.arange(blocks), np.arange(blocks) + (0 if in_turn else blocks)]
     sides = np.repeat([0, 1], blocks)
     levels = dice.normal(0, 0.1, (1000, at.max() + 1))[:, at] + dice.normal(
         0, 0.02, (1000, len(at))
     )
-    one = nights.estimate(
+    one = night_statistics.estimate(
         levels + math.log1p(-loss) * sides, sides, at, np.zeros(levels.shape), Rule()
     )
-    p = nights.student_p(one.step, one.error, one.freedom).min(axis=0)
+    p = night_statistics.student_p(one.step, one.error, one.freedom).min(axis=0)
     assert ((p <= 0.01) & (one.step < 0)).mean() >= 0.92
-    fewest = nights.needed(scatter, in_turn, 1, Rule(limit=loss))
+    fewest = night_statistics.needed(scatter, in_turn, 1, Rule(limit=loss))
     assert fewest is not None and fewest <= blocks
 
 
@@ -172,11 +180,11 @@ def test_what_is_found_over_time_depends_on_no_later_session(per_night: int) -> 
     truth = np.repeat([0, -0.7, -0.7, 0.2], 12)
     levels = truth + dice.normal(0, 0.1, 16).repeat(3) + dice.normal(0, 0.05, 48)
     series = side(levels, [i // per_night for i in range(48)])
-    whole = nights.changes(series, figures=20)
+    whole = night_statistics.changes(series, figures=20)
     assert len(whole) == 2 and abs(whole[0] - 12) <= 1 and abs(whole[1] - 36) <= 1
     found: list[int] = []
     for end in range(1, 49):
-        now = nights.changes(series[:end], figures=20)
+        now = night_statistics.changes(series[:end], figures=20)
         assert now[: len(found)] == found
         found = now
     assert found == whole
@@ -186,5 +194,5 @@ def test_a_drift_is_told_from_a_step() -> None:
     drift = side([-0.03 * i for i in range(20)])
     step = side([0.0] * 10 + [-0.5] * 10)
     for series, drifts in ((drift, True), (step, False)):
-        change = nights.measure(series[:10], series[10:])
-        assert nights.drifting(series[:10], change, 10) == drifts
+        change = night_statistics.measure(series[:10], series[10:])
+        assert night_statistics.drifting(series[:10], change, 10) == drifts

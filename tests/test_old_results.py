@@ -15,8 +15,9 @@ from tests.support.numbers import rounded
 from tests.support.results import cases_in
 from understudy import producers
 from understudy.contracts import run as runs
-from understudy.judge import metrics, programs
-from understudy.judge.conditions import Case
+from understudy.judge.page import programs
+from understudy.judge.statistics import metrics
+from understudy.judge.statistics.conditions import Case
 from understudy.paths import ROOT, where
 from understudy.report import page
 

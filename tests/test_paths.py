@@ -36,7 +36,7 @@ import reframe as rfm
 from reframe.core.builtins import parameter
 
 from understudy.contracts.workload import names
-from understudy.reframe.bandwidth import Bandwidth
+from understudy.reframe.checks.bandwidth import Bandwidth
 
 
 @rfm.simple_test

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from understudy.inference.pauses import cut, cut_flushed, cut_into, pauses_of
+from understudy.inference.streams.pauses import cut, cut_flushed, cut_into, pauses_of
 
 Sizes = list[int]
 

@@ -16,9 +16,10 @@ from understudy.contracts import workload
 from understudy.errors import UnderstudyError
 from understudy.judge import claims
 from understudy.paths import ROOT, where
-from understudy.reframe import references, systems
-from understudy.reframe.fitting import even_ranks_per_node
-from understudy.reframe.played import AS_DESCRIBED
+from understudy.reframe import systems
+from understudy.reframe.bases import references
+from understudy.reframe.bases.fitting import even_ranks_per_node
+from understudy.reframe.bases.played import AS_DESCRIBED
 
 CHECKS = sorted((ROOT / "checks").glob("*.py"))
 SYSTEMS = sorted((ROOT / "configs" / "systems").glob("*.py"))

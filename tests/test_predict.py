@@ -23,14 +23,14 @@ from understudy.contracts import workload
 from understudy.contracts.workload import Workload, load
 from understudy.errors import UnderstudyError
 from understudy.paths import where
-from understudy.semantics.calls import calls_of
-from understudy.semantics.counters import Counters
-from understudy.semantics.needs import borrows
-from understudy.semantics.opens import opens_of, prepared_opens
-from understudy.semantics.predicted import Predicted, predict
-from understudy.semantics.program import Move, Operate, Stream, flat, instructions
-from understudy.semantics.sizes import bytes_of
-from understudy.semantics.syncs import syncs_of
+from understudy.program.calls import calls_of
+from understudy.program.counters import Counters
+from understudy.program.instructions import Move, Operate, Stream, flat, instructions
+from understudy.program.needs import borrows
+from understudy.program.opens import opens_of, prepared_opens
+from understudy.program.predicted_counters import Predicted, predict
+from understudy.program.sizes import bytes_of
+from understudy.program.syncs import syncs_of
 
 RANDOM = Limits(ranks=4, streams=3, entries=4, variables=3, bytes=2048, files=2, long_repeat=10)
 BATCHES, BATCH = 8, 25

@@ -17,11 +17,11 @@ from tests.workshop.processes import COUNT, LOGS
 from tests.workshop.truth import Truth, load
 from understudy.contracts.workload import Stream, Workload
 from understudy.darshanlog import logs_below, open_joined, open_log
-from understudy.inference.interfaces import of_log
-from understudy.judge.fidelity import compare
+from understudy.inference.log.interface_counters import of_log
+from understudy.judge.fidelity.stream_fidelity import compare
 from understudy.observations.observed_logs import observe
 from understudy.readers import darshan
-from understudy.reframe.observer import SETTINGS, preloaded, runtime, settings
+from understudy.reframe.bases.observer import SETTINGS, preloaded, runtime, settings
 
 SMALL = 0.01  # error of bytes, calls and opens
 KINDS = {  # of the streams of the truth: how they are described

@@ -18,7 +18,7 @@ from understudy.cli import main
 from understudy.contracts.workload import SCHEMA, build, load
 from understudy.errors import UnderstudyError
 from understudy.paths import ROOT
-from understudy.semantics.workload import row_of
+from understudy.program.workload import row_of
 
 COUNT = 400
 OURS = [*(ROOT / "workloads").glob("*.json"), *(ROOT / "proxies/tests/samples").glob("*.json")]

@@ -13,8 +13,8 @@ import pytest
 
 from tests.support import results as samples
 from tests.support.results import cases_in
-from understudy.judge import programs
-from understudy.judge.conditions import Case
+from understudy.judge.page import programs
+from understudy.judge.statistics.conditions import Case
 from understudy.paths import files, where
 from understudy.report import figures, page
 

@@ -18,9 +18,9 @@ from tests.support.random_programs import Row, program
 from tests.test_evaluator import difference
 from understudy.contracts.workload import build
 from understudy.model.scaling import scale
-from understudy.semantics.predicted import predict
-from understudy.semantics.text import text_of
-from understudy.semantics.workload import row_of
+from understudy.program.predicted_counters import predict
+from understudy.program.text import text_of
+from understudy.program.workload import row_of
 
 READ = 600
 PLAYED = int(os.environ.get("RANDOM_PROGRAMS", "120"))

@@ -15,7 +15,7 @@ from tests import random_workloads as both
 from tests.support.random_workloads import PAIRED, Limits, Row, valid
 from understudy.contracts.workload import build, parse
 from understudy.errors import UnderstudyError
-from understudy.semantics.workload import row_of
+from understudy.program.workload import row_of
 
 COUNT = int(os.environ.get("RANDOM_WORKLOADS", "2000"))
 

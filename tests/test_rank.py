@@ -13,7 +13,7 @@ from tests.readers.synthetic import Run
 from tests.support.logs import recompress
 from understudy.cli import main
 from understudy.darshanlog.writer import START_S
-from understudy.judge.ranking import program_of, rank
+from understudy.judge.page.ranking import program_of, rank
 
 MIB = 1 << 20
 

@@ -18,8 +18,8 @@ from understudy.cli import main
 from understudy.contracts.workload import Workload, build, load
 from understudy.errors import UnderstudyError
 from understudy.paths import ROOT
+from understudy.program.workload import row_of
 from understudy.readers import recorder, strace
-from understudy.semantics.workload import row_of
 from understudy.tracing.recorder_files import Trace
 
 PATH = "/scratch/run/a"

@@ -23,7 +23,7 @@ from understudy.contracts.run import Identity, Place, Run
 from understudy.errors import UnderstudyError
 from understudy.paths import RECORDS_VARIABLE, where
 from understudy.records import index, ledger, select, store, table
-from understudy.reframe import recording
+from understudy.reframe.bases import recording
 
 OLD = where("schemas") / "old" / "fixtures" / "result-1"
 

@@ -18,8 +18,8 @@ from understudy import cli, units
 from understudy.contracts import workload
 from understudy.contracts.workload import Provenance, Workload
 from understudy.errors import UnderstudyError
-from understudy.judge import metrics
-from understudy.judge.conditions import Case
+from understudy.judge.statistics import metrics
+from understudy.judge.statistics.conditions import Case
 from understudy.paths import ROOT, files
 from understudy.producers import player
 from understudy.report import figures, page, values

@@ -9,7 +9,7 @@ import pytest
 
 from understudy.contracts.measurement import PlayedDump
 from understudy.errors import UnderstudyError
-from understudy.judge import pauses as judge
+from understudy.judge.statistics import pauses as judge
 from understudy.model import schedule
 from understudy.model.schedule import Timesteps
 

@@ -18,7 +18,7 @@ import yaml
 from tests.support import results
 from tests.test_checks import LISTED, ROOT, Session, cases, leave, of_this_job, played, sample
 from understudy import producers
-from understudy.reframe import endings
+from understudy.reframe.session import job_failures
 
 
 @pytest.fixture
@@ -494,7 +494,7 @@ def test_what_a_batch_system_says_of_a_job(
 ) -> None:
     monkeypatch.setenv("PATH", "")
     for scheduler in ("slurm", "squeue", "torque", "pbs", "pbspro", "lsf"):
-        assert endings.told(scheduler, "7", state, ["n1", "n2"], stderr) == words
+        assert job_failures.told(scheduler, "7", state, ["n1", "n2"], stderr) == words
 
 
 @pytest.mark.parametrize(
@@ -534,7 +534,7 @@ def test_what_a_batch_system_is_asked(
     asked.write_text(f"#!/bin/sh\ncat <<'E'\n{printed}\nE\n")
     asked.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
-    assert endings.told(scheduler, "7", None, ["n1"], "") == words
+    assert job_failures.told(scheduler, "7", None, ["n1"], "") == words
 
 
 @pytest.mark.parametrize(
@@ -550,20 +550,24 @@ def test_what_a_batch_system_is_asked(
 def test_a_job_without_accounting_is_cut_short_by_what_slurm_writes(
     state: str | None, stderr: str, cut: bool
 ) -> None:
-    assert endings.cut_short(state, stderr) == cut
+    assert job_failures.cut_short(state, stderr) == cut
 
 
 def test_of_many_nodes_some_are_named() -> None:
     nodes = [f"n{k}" for k in range(9)]
-    found = endings.told("lsf", "7", "TIMEOUT", nodes, "")
+    found = job_failures.told("lsf", "7", "TIMEOUT", nodes, "")
     assert found == "job 7 on n0, n1, n2, n3 and 5 more reached its time limit"
 
 
 def test_ranks_that_do_not_say_where_they_are_are_named() -> None:
     said = [f"understudy: rank {rank} on n1: no progress for 9 s: waits" for rank in (0, 2, 3)]
-    assert endings.silent(said, 4) == "; nothing from rank 1"
-    assert endings.silent(said[:1], 3) == "; nothing from ranks 1, 2"
-    assert endings.silent([*said, said[0].replace("0", "1", 1)], 4) == endings.silent([], 4) == ""
+    assert job_failures.silent(said, 4) == "; nothing from rank 1"
+    assert job_failures.silent(said[:1], 3) == "; nothing from ranks 1, 2"
+    assert (
+        job_failures.silent([*said, said[0].replace("0", "1", 1)], 4)
+        == job_failures.silent([], 4)
+        == ""
+    )
 
 
 def test_a_rank_that_was_killed_is_told_from_one_that_exits() -> None:
@@ -572,5 +576,7 @@ def test_a_rank_that_was_killed_is_told_from_one_that_exits() -> None:
         "srun: error: n2: tasks 2-3: Segmentation fault",
         "mpirun noticed that process rank 3 with PID 0 on node n2 exited on signal 9 (Killed).",
     ):
-        assert endings.KILLED_RANK.search(line), line
-    assert not re.search(endings.KILLED_RANK, "srun: error: n2: task 3: Exited with exit code 1")
+        assert job_failures.KILLED_RANK.search(line), line
+    assert not re.search(
+        job_failures.KILLED_RANK, "srun: error: n2: task 3: Exited with exit code 1"
+    )

@@ -16,9 +16,11 @@ from tests.support import results as samples
 from tests.support.needs import need
 from tests.support.results import cases_in
 from understudy import producers
-from understudy.judge import accuracy, programs
+from understudy.judge import accuracy
+from understudy.judge.page import programs
 from understudy.paths import ROOT, where
-from understudy.reframe import evidence, skeleton
+from understudy.reframe import skeleton
+from understudy.reframe.bases import completeness
 from understudy.skel import listing
 from understudy.skel.blocks import GroupBlocks, of_group
 from understudy.skel.project import load
@@ -28,8 +30,8 @@ MIB = 2**20
 # What the results of programs must say
 
 
-def asked() -> evidence.AskedProgram:
-    return evidence.AskedProgram(
+def asked() -> completeness.AskedProgram:
+    return completeness.AskedProgram(
         kind="skeleton",
         group="restart",
         method="MPI_AMR",
@@ -50,7 +52,7 @@ def done() -> dict[str, Any]:
 def faults_of(row: dict[str, Any], folder: Path) -> list[str]:
     path = samples.write(row, folder / "result.json")
     measured: Any = producers.measured(producers.record(path))
-    return list(evidence.program_faults(measured, asked()))
+    return list(completeness.program_faults(measured, asked()))
 
 
 def the_step(row: dict[str, Any]) -> Any:

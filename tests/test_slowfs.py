@@ -17,7 +17,7 @@ from understudy.contracts.workload import load
 from understudy.errors import UnderstudyError
 from understudy.paths import ROOT, program, where
 from understudy.producers import observed
-from understudy.semantics.workload import row_of
+from understudy.program.workload import row_of
 
 WAIT_S = 0.02
 COUNT = 20

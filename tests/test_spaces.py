@@ -28,7 +28,8 @@ from understudy.contracts import workload
 from understudy.errors import UnderstudyError
 from understudy.model.layouts import with_layout
 from understudy.producers import player as measurements
-from understudy.reframe import evidence, spaces
+from understudy.reframe import spaces
+from understudy.reframe.bases import completeness
 
 MIB = 1 << 20
 COLLECTIVE = LISTED.replace("mpiio available", "mpiio available, collective calls")
@@ -388,7 +389,7 @@ def layout_faults(row: dict[str, Any], text: str, folder: Path) -> list[str]:
         asked(text), layout={"stripe_count": 4, "stripe_size_bytes": MIB}, hints={"cb_nodes": "2"}
     )
     return list(
-        evidence.faults(replace(measurements.read(path), striping=tuple(striping)), wanted)
+        completeness.faults(replace(measurements.read(path), striping=tuple(striping)), wanted)
     )
 
 

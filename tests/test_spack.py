@@ -30,7 +30,7 @@ from understudy import __version__
 from understudy.errors import UnderstudyError
 from understudy.paths import ROOT
 from understudy.reframe import spack
-from understudy.reframe.methods import lacks
+from understudy.reframe.bases.methods import lacks
 from understudy.reframe.systems import NEEDS, load
 
 SPACK = ROOT / "spack-repo"

@@ -16,7 +16,7 @@ from understudy.contracts import human, schema
 from understudy.errors import UnderstudyError
 from understudy.judge import claims
 from understudy.records import ledger, store
-from understudy.reframe import references
+from understudy.reframe.bases import references
 
 TIMEOUT_S = 120  # a command that waits for the input would never end
 COMMANDS = {

@@ -16,25 +16,17 @@ from tests.support import results as samples
 from understudy import producers
 from understudy.contracts.run import Identity, Place, write
 from understudy.errors import UnderstudyError
-from understudy.judge import (
-    conditions,
-    headline,
-    matrix,
-    metrics,
-    places,
-    pooling,
-    recent,
-    summary,
-)
-from understudy.judge.benchmarks import Row
-from understudy.judge.conditions import Case, Failed
+from understudy.judge.page import file_system_speeds, headline, last_two_sessions, matrix, summary
+from understudy.judge.page.benchmarks import Row
+from understudy.judge.statistics import conditions, metrics, pooling
+from understudy.judge.statistics.conditions import Case, Failed
 from understudy.model.scaling import scale
 from understudy.paths import files
+from understudy.program.instructions import Compute, Occurrence
 from understudy.records import reports
 from understudy.report import figures, page, values
 from understudy.report.book import Book
 from understudy.report.colours import place_colour
-from understudy.semantics.program import Compute, Occurrence
 from understudy.units import rate
 
 
@@ -83,7 +75,7 @@ def test_every_case_counts_once(tmp_path: Path) -> None:
     )
     assert [c.state for c in made.cases] == ["failed", "fail", "undecided", "pass"]
     assert "no space left" in made.cases[0].why
-    (system,) = places.places(made.cases)
+    (system,) = file_system_speeds.places(made.cases)
     assert (system.place, system.cases) == ("sample:disk", 4)
     text = page.render(cases, failed)
     assert text.index(f"{made.counts}.") < text.index("<table") and "Do next" in text
@@ -144,7 +136,7 @@ def test_two_sessions_that_differ_are_told(tmp_path: Path) -> None:
     nights(tmp_path, 1, 1.0)
     nights(tmp_path, 1, 0.1, first=2)
     cases, failed = load(tmp_path)
-    found = recent.changes(cases)
+    found = last_two_sessions.changes(cases)
     assert found is not None and (found.conditions, found.changed) == (1, 1)
     (row,) = found.shown
     assert len(row.values) == 2 and -0.95 < row.change < -0.85
@@ -168,7 +160,7 @@ def test_a_slower_restart_and_the_largest_loss_are_told(tmp_path: Path) -> None:
                 tmp_path, f"{k}{night}", session=f"{night}", speed=speed, started=started, **more
             )
     cases, _ = load(tmp_path)
-    found = recent.changes(cases)
+    found = last_two_sessions.changes(cases)
     assert found is not None and found.changed == 9
     assert found.shown[0].change < -0.9 and found.shown[0].days == ("2026-01-01", "2026-01-02")
 
@@ -278,7 +270,7 @@ def test_places_are_compared_by_the_cases_that_both_have() -> None:
             judged("a", "s:tmpfs", summary.PASS, write=fast, in_memory=True),
         )
     )
-    first, second, memory = places.places(made.cases)
+    first, second, memory = file_system_speeds.places(made.cases)
     assert (first.place, first.slower) == ("s:ram", None)
     assert second.slower == (20.0, 1)
     assert (memory.place, memory.slower) == ("s:tmpfs", (1.0, 1))
@@ -304,9 +296,11 @@ def test_computing_in_a_dump_is_not_in_its_rate(tmp_path: Path) -> None:
     assert Occurrence(0.0, dump.bytes, dump).io_s == 0.5
 
 
-def told(cases: list[summary.Judged], changes: recent.Changes | None = None) -> list[str]:
+def told(
+    cases: list[summary.Judged], changes: last_two_sessions.Changes | None = None
+) -> list[str]:
     made = summary.Summary(cases=tuple(cases))
-    return headline.headline(made, places.places(cases), changes)
+    return headline.headline(made, file_system_speeds.places(cases), changes)
 
 
 def test_the_first_sentence_is_how_fast_storage_is() -> None:
@@ -314,7 +308,9 @@ def test_the_first_sentence_is_how_fast_storage_is() -> None:
     slow, fast = metrics.spread([1 << 27]), metrics.spread([1 << 29])
     cached = {"write": fast, "cached": frozenset({"write"})}
     row = ("s:disk", 3, 0, 8, -0.31, "2026-11-12")
-    moved = recent.Recent(name="a", place="s:disk", label="", operation="write", values=(2.0, 1.0))
+    moved = last_two_sessions.Recent(
+        name="a", place="s:disk", label="", operation="write", values=(2.0, 1.0)
+    )
     found = told(
         [
             judged("a", "s:disk", summary.PASS, write=fast),
@@ -323,7 +319,7 @@ def test_the_first_sentence_is_how_fast_storage_is() -> None:
             judged("b", "s:scratch", summary.PASS, write=metrics.spread([1 << 26])),
             judged("a", "s:ram", summary.PASS, write=fast, in_memory=True),
         ],
-        recent.Changes(conditions=8, every=(moved,) * 3, places=(row,)),
+        last_two_sessions.Changes(conditions=8, every=(moved,) * 3, places=(row,)),
     )
     assert found == [
         "disk writes a, b at 128 to 512 MiB/s, 2 times scratch; slower since 2026-11-12 by 31 % "
@@ -344,7 +340,7 @@ def test_i_o_time_of_an_application_is_told(tmp_path: Path, scaled: float) -> No
         row["options"]["method"] = None
         samples.write(row, tmp_path / str(seed) / "result.json")
     found = summary.summarize(*load(tmp_path))
-    lines = headline.headline(found, places.places(found.cases), None)
+    lines = headline.headline(found, file_system_speeds.places(found.cases), None)
     assert any(re.match(f"{log.name}: .*s of I/O on ", line) for line in lines) == (scaled == 1)
 
 
@@ -587,7 +583,7 @@ def test_speeds_of_the_cache_set_no_range(tmp_path: Path) -> None:
             judged("b", "s:disk", summary.PASS, write=fast, cached=frozenset({"write"})),
         )
     )
-    (system,) = places.places(made.cases)
+    (system,) = file_system_speeds.places(made.cases)
     assert system.speeds["write"] == slow and system.left_out == {"write": {"b": "b"}, "read": {}}
     assert made.cached == 1
 

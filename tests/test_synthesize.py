@@ -12,8 +12,8 @@ from tests.support.needs import needs
 from understudy import darshanlog
 from understudy.cli import main
 from understudy.darshanlog.synthetic import INTERFACES, RELEASES, TRAPS, Synthetic, write
+from understudy.program import counters
 from understudy.readers import darshan
-from understudy.semantics import counters
 
 
 def made(folder: Path, **options: object) -> Path:

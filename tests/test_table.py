@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from understudy.inference import spill
-from understudy.inference.counters import TOUCH
-from understudy.inference.known_files import lookup
-from understudy.inference.spill import Spill
+from understudy.inference.log import external_sort
+from understudy.inference.log.counters import TOUCH
+from understudy.inference.log.external_sort import Spill
+from understudy.inference.log.known_files import lookup
 from understudy.inference.table import ACCESS, SHARED, Once, over_rows, shared
 
 
@@ -42,7 +42,7 @@ def test_equal_keys_are_found_at_the_first_of_them() -> None:
 def test_spilled_rows_come_back_in_their_order(
     kind: np.dtype[Any], buckets: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(spill, "HELD_BYTES", 1000)
+    monkeypatch.setattr(external_sort, "HELD_BYTES", 1000)
     rng = np.random.default_rng(1)
     kept, parts = Spill(kind, buckets), []
     for n in range(30):

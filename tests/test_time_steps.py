@@ -4,10 +4,10 @@ from itertools import pairwise
 
 import numpy as np
 
-from understudy.inference.division import divide
-from understudy.inference.heatmap import Burst
-from understudy.inference.series import Cell, DumpFacts
-from understudy.inference.time_steps import _lasting, _without_tiny
+from understudy.inference.steps.heatmap import Burst
+from understudy.inference.steps.split_dump import divide
+from understudy.inference.steps.time_steps import _lasting, _without_tiny
+from understudy.inference.streams.file_series import Cell, DumpFacts
 
 SHAPE = 100  # elements of 8 bytes of one time step
 

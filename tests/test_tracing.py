@@ -21,8 +21,8 @@ from understudy.cli import main
 from understudy.contracts.workload import Workload, build, load
 from understudy.errors import UnderstudyError
 from understudy.paths import ROOT
+from understudy.program.workload import row_of
 from understudy.readers import strace
-from understudy.semantics.workload import row_of
 from understudy.tracing.folding import fold, item_of
 from understudy.tracing.folding import row_of as folded_row
 from understudy.tracing.lines import parse, split, unquoted

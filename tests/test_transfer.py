@@ -23,8 +23,8 @@ from understudy.contracts.measurement import Spans
 from understudy.contracts.run import Identity, Place, Run
 from understudy.darshanlog.writer import write_log
 from understudy.errors import UnderstudyError
-from understudy.judge import transfer
-from understudy.judge.transfer import FAILED, OUTSIDE, UNDECIDED, WITHIN, Error
+from understudy.judge.fidelity import transfer
+from understudy.judge.fidelity.transfer import FAILED, OUTSIDE, UNDECIDED, WITHIN, Error
 from understudy.paths import ROOT
 from understudy.producers import observed
 from understudy.report import figures

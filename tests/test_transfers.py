@@ -10,9 +10,8 @@ import pytest
 from tests.support.folds import calls_of
 from understudy.contracts.workload import Workload
 from understudy.darshanlog.writer import write_log
-from understudy.inference.stdio_calls import of_streams
-from understudy.inference.table import ACCESS
-from understudy.inference.transfers import (
+from understudy.inference.calls.stdio_calls import of_streams
+from understudy.inference.calls.transfers import (
     MAX_PIECES,
     Kind,
     Piece,
@@ -22,8 +21,9 @@ from understudy.inference.transfers import (
     sizes_of,
     told,
 )
+from understudy.inference.table import ACCESS
+from understudy.program.counters import BIN_BYTES, BINS, bin_of
 from understudy.readers import darshan
-from understudy.semantics.counters import BIN_BYTES, BINS, bin_of
 
 
 def whole(*numbers: int) -> Any:

@@ -15,8 +15,8 @@ from click.testing import CliRunner, Result
 from tests.test_compare import keep
 from understudy.cli import main
 from understudy.contracts.acknowledgements import FILE
-from understudy.judge import trend as trends
-from understudy.judge.rows import Series, Subject
+from understudy.judge.comparison import trend as trends
+from understudy.judge.statistics.compared_samples import Series, Subject
 from understudy.paths import RECORDS_VARIABLE
 from understudy.records import index as indexes
 from understudy.records import select

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.test_compare import compare, keep, said, site, verdict
-from understudy.judge.nights import SLOWER, UNDECIDED, WITHIN
+from understudy.judge.statistics.night_statistics import SLOWER, UNDECIDED, WITHIN
 
 __all__ = ["site"]  # a fixture
 

@@ -35,7 +35,7 @@ from understudy.contracts.workload import (
 from understudy.errors import UnderstudyError
 from understudy.model.scaling import scale
 from understudy.paths import ROOT
-from understudy.semantics.workload import row_of
+from understudy.program.workload import row_of
 
 WORKLOADS = sorted((ROOT / "workloads").glob("*.json"))
 GOOD = json.loads(to_keys(load(ROOT / "workloads" / "n-m.json")))

@@ -15,8 +15,8 @@ from understudy.errors import UnderstudyError
 from understudy.export import expected
 from understudy.model.scaling import scale
 from understudy.paths import ROOT, where
-from understudy.semantics.rules import check
-from understudy.semantics.types import KEYS
+from understudy.program.rules import check
+from understudy.program.types import KEYS
 
 FIXTURES = sorted((where("schemas") / "old" / "fixtures" / "workload-1").glob("*.json"))
 PLAIN = json.loads(to_keys(load(ROOT / "proxies" / "tests" / "samples" / "single.json")))

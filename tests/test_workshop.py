@@ -16,7 +16,7 @@ from tests.workshop.live import LOGS
 from tests.workshop.table import DOC, page
 from tests.workshop.truth import Event, events, save, told
 from understudy.darshanlog import open_log
-from understudy.reframe.observer import preloaded, runtime
+from understudy.reframe.bases.observer import preloaded, runtime
 
 RECORDED = sorted(LOGS.glob("*.darshan"))
 

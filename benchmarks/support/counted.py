@@ -14,7 +14,7 @@ from typing import Any
 
 from benchmarks.support.programs import Program
 from understudy.errors import UnderstudyError
-from understudy.inference.explanation import (
+from understudy.inference.score.explanation import (
     CREATED,
     EXPLAINED,
     INHERITED,
@@ -23,8 +23,8 @@ from understudy.inference.explanation import (
     Explanation,
     Part,
 )
-from understudy.judge.limits import LIMIT_FRACTION
-from understudy.judge.transfer import KINDS, WITHIN
+from understudy.judge.fidelity.transfer import KINDS, WITHIN
+from understudy.judge.statistics.limits import LIMIT_FRACTION
 from understudy.readers import darshan
 from understudy.tracing import darshan_runtime
 

@@ -24,7 +24,7 @@ sys.path[:0] = [str(ROOT / "python"), str(ROOT)]
 from tests.support.keys import to_keys  # noqa: E402
 from understudy.contracts.workload import build, load  # noqa: E402
 from understudy.errors import UnderstudyError  # noqa: E402
-from understudy.semantics.workload import row_of  # noqa: E402
+from understudy.program.workload import row_of  # noqa: E402
 
 SKIPPED = 77
 # Of the names of a method's files, by its own row.

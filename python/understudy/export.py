@@ -20,7 +20,7 @@ from understudy import __version__
 from understudy.contracts.workload import Workload
 from understudy.errors import UnderstudyError
 from understudy.paths import ROOT, where
-from understudy.semantics.sizes import stored_bytes
+from understudy.program.sizes import stored_bytes
 
 MODIFIED_S = 1_767_225_600  # of every file: 2026-01-01T00:00:00Z
 # Names that the project itself makes up.

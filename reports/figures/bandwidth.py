@@ -13,8 +13,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from understudy.judge.conditions import Case, Condition
-from understudy.judge.metrics import original_bandwidth, spread
+from understudy.judge.statistics.conditions import Case, Condition
+from understudy.judge.statistics.metrics import original_bandwidth, spread
 from understudy.report.axes import add_legend, index_dumps, scale_rates, state_cuts
 from understudy.report.colours import MUTED, method_colour, place_colour
 from understudy.units import shorten, unit

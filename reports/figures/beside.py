@@ -9,7 +9,7 @@ served is left out.
 import numpy as np
 from matplotlib.figure import Figure
 
-from understudy.judge.metrics import spread, total_bandwidth, verdict
+from understudy.judge.statistics.metrics import spread, total_bandwidth, verdict
 from understudy.producers._reading import RATE
 from understudy.report.axes import name_place, state_cuts
 from understudy.report.book import Book

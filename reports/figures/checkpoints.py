@@ -10,8 +10,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from understudy.judge.conditions import Case, Condition
-from understudy.judge.metrics import spread
+from understudy.judge.statistics.conditions import Case, Condition
+from understudy.judge.statistics.metrics import spread
 from understudy.report.axes import add_legend, index_dumps, scale_rates, state_cuts
 from understudy.report.colours import method_colour
 from understudy.units import shorten, unit

@@ -11,8 +11,8 @@ from statistics import median
 from matplotlib.dates import AutoDateLocator, ConciseDateFormatter, date2num
 from matplotlib.figure import Figure
 
-from understudy.judge.conditions import Case, Condition
-from understudy.judge.metrics import total_bandwidth
+from understudy.judge.statistics.conditions import Case, Condition
+from understudy.judge.statistics.metrics import total_bandwidth
 from understudy.report.axes import add_legend, name_place, state_cuts
 from understudy.report.colours import method_colour
 from understudy.units import unit

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from understudy.contracts.measurement import PlayedDump
 from understudy.contracts.workload import Step
-from understudy.judge.conditions import Case, Condition, described
-from understudy.judge.metrics import nearest
+from understudy.judge.statistics.conditions import Case, Condition, described
+from understudy.judge.statistics.metrics import nearest
 from understudy.report.colours import HEAT
 from understudy.units import seconds, time_unit, unit
 

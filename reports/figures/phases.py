@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from understudy.judge.conditions import Case, Condition
+from understudy.judge.statistics.conditions import Case, Condition
 from understudy.report.axes import add_legend, state_cuts
 from understudy.report.colours import PHASE_COLOURS
 from understudy.units import seconds, shorten, time_unit

@@ -13,8 +13,8 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
-from understudy.judge import programs
-from understudy.judge.conditions import Case, Condition
+from understudy.judge.page import programs
+from understudy.judge.statistics.conditions import Case, Condition
 from understudy.report.axes import add_legend, state_cuts
 from understudy.report.colours import MUTED, PHASE_COLOURS
 from understudy.units import time_unit

@@ -18,15 +18,15 @@ from matplotlib.patches import Patch
 from understudy.contracts.measurement import StreamResult
 from understudy.contracts.workload import Step, Workload
 from understudy.errors import printable
-from understudy.judge.conditions import Case, Condition, described
-from understudy.judge.metrics import DATA_PHASES, nearest
+from understudy.judge.statistics.conditions import Case, Condition, described
+from understudy.judge.statistics.metrics import DATA_PHASES, nearest
 from understudy.observations.observation import as_described
+from understudy.program.calls import Calls
+from understudy.program.counters import BINS, bin_of
+from understudy.program.instructions import ALL_RANKS, EACH_GROUP, FileSet
+from understudy.program.predicted_counters import predict
 from understudy.report.axes import add_legend
 from understudy.report.colours import MUTED, place_colour
-from understudy.semantics.calls import Calls
-from understudy.semantics.counters import BINS, bin_of
-from understudy.semantics.predicted import predict
-from understudy.semantics.program import ALL_RANKS, EACH_GROUP, FileSet
 from understudy.units import shorten
 
 ORDER = 10

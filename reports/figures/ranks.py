@@ -14,8 +14,8 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
 from understudy.contracts.measurement import RankSeconds
-from understudy.judge.conditions import Case, Condition
-from understudy.judge.metrics import DATA_PHASES
+from understudy.judge.statistics.conditions import Case, Condition
+from understudy.judge.statistics.metrics import DATA_PHASES
 from understudy.report.axes import add_legend, index_dumps, state_cuts
 from understudy.report.colours import MUTED, method_colour
 from understudy.units import shorten, time_unit

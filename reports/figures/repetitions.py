@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from understudy.judge.conditions import Case, Condition
+from understudy.judge.statistics.conditions import Case, Condition
 from understudy.report.axes import scale_rates, state_cuts
 from understudy.report.colours import method_colour
 from understudy.units import shorten, unit

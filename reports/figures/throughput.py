@@ -12,9 +12,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from understudy.judge import accuracy, programs
-from understudy.judge.conditions import Case, Condition
-from understudy.judge.programs import APPLICATION, AccuracyRow
+from understudy.judge import accuracy
+from understudy.judge.page import programs
+from understudy.judge.page.programs import APPLICATION, AccuracyRow
+from understudy.judge.statistics.conditions import Case, Condition
 from understudy.report.axes import add_legend, name_place, scale_rates, state_cuts
 from understudy.report.colours import MUTED, method_colour
 from understudy.units import unit

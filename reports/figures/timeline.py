@@ -17,7 +17,7 @@ from matplotlib.lines import Line2D
 from numpy.typing import NDArray
 
 from understudy.contracts.workload import Stream
-from understudy.judge.conditions import Case
+from understudy.judge.statistics.conditions import Case
 from understudy.report.axes import add_legend
 from understudy.report.colours import MUTED, ROLE_COLOURS
 from understudy.units import shorten, size, time_unit

@@ -11,9 +11,9 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-from understudy.judge import transfer
-from understudy.judge.limits import LIMIT_FRACTION
-from understudy.judge.transfer import Study
+from understudy.judge.fidelity import transfer
+from understudy.judge.fidelity.transfer import Study
+from understudy.judge.statistics.limits import LIMIT_FRACTION
 from understudy.report.axes import add_legend
 from understudy.report.colours import MUTED, method_colour
 

@@ -10,7 +10,7 @@ import re
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, NullFormatter, NullLocator
 
-from understudy.judge.metrics import Spread, total_bandwidth
+from understudy.judge.statistics.metrics import Spread, total_bandwidth
 from understudy.report.axes import add_legend, state_cuts
 from understudy.report.book import Book
 from understudy.report.colours import MUTED, place_colour

@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from understudy.contracts.workload import Stream
 from understudy.darshanlog import Log, open_log
-from understudy.inference.names import Templates, is_junk
+from understudy.inference.names.name_templates import Templates, is_junk
 from understudy.readers import darshan
 
 NEAR = 0.01  # share of the run

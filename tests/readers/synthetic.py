@@ -10,8 +10,8 @@ from tests.support.logs import record_id
 from understudy.contracts.workload import Stream, Workload
 from understudy.darshanlog import layouts
 from understudy.darshanlog.writer import file_dtype, write_log
+from understudy.program.counters import BIN_BYTES, BINS
 from understudy.readers import darshan
-from understudy.semantics.counters import BIN_BYTES, BINS
 
 
 def access(

@@ -10,7 +10,9 @@ from click.testing import CliRunner
 from tests.readers.synthetic import Run, only
 from understudy import cli
 from understudy.contracts.workload import Pattern, Provenance
-from understudy.inference import candidates, evidence, streams
+from understudy.inference import description
+from understudy.inference.log import counter_totals
+from understudy.inference.score import candidates
 from understudy.readers import darshan
 
 MIB = 1 << 20
@@ -61,7 +63,7 @@ def test_the_choice_does_not_depend_on_what_was_found_first(
             chosen.append(_use(found.stream))
         return found
 
-    monkeypatch.setattr(streams.candidates, "choose", from_each)
+    monkeypatch.setattr(description.candidates, "choose", from_each)
     darshan.read(_log(name))
     assert KNOWN[name] in chosen
 
@@ -93,7 +95,7 @@ def test_files_of_each_step_that_are_read_in_the_next_are_no_appended_one(tmp_pa
 def test_what_a_rule_gets_wrong_the_counters_mend(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    learned = streams.Composer._chosen
+    learned = description.Composer._chosen
 
     def wrong(self: Any, made: Any) -> Any:
         return learned(self, [replace(s, files="new", removes=False) for s in made])
@@ -101,7 +103,7 @@ def test_what_a_rule_gets_wrong_the_counters_mend(
     run = Run(nprocs=2, run_time_s=100.0)
     _rewritten(run)
     assert only(run.describe(tmp_path)).files == "rewrite"
-    monkeypatch.setattr(streams.Composer, "_chosen", wrong)
+    monkeypatch.setattr(description.Composer, "_chosen", wrong)
     stream = only(run.describe(tmp_path))
     assert stream.files in ("rewrite", "update") and not stream.closes
 
@@ -131,7 +133,7 @@ def test_of_many_files_no_counters_are_kept(
     _rewritten(run)
     path = run.log(tmp_path / "a.darshan")
     assert any("ways" in p.how for p in darshan.read(path).provenance)
-    monkeypatch.setattr(evidence, "MAX_FILES", 0)
+    monkeypatch.setattr(counter_totals, "MAX_FILES", 0)
     assert not any("ways" in p.how for p in darshan.read(path).provenance)
 
 
@@ -176,5 +178,5 @@ def test_a_note_on_truncation_is_of_the_way_that_was_chosen(
     def appended(_: Any, made: Any) -> Any:
         return [replace(s, files="append", reopen=True) for s in made]
 
-    monkeypatch.setattr(streams.Composer, "_chosen", appended)
+    monkeypatch.setattr(description.Composer, "_chosen", appended)
     assert "truncated" not in notes(run.describe(tmp_path))

@@ -7,7 +7,7 @@ import pytest
 
 from tests.readers.synthetic import Run, only
 from understudy.contracts.workload import provenance_of
-from understudy.inference.explanation import CONTRADICTED, LIBRARY, UNKNOWN, Explanation
+from understudy.inference.score.explanation import CONTRADICTED, LIBRARY, UNKNOWN, Explanation
 from understudy.observations.observed_logs import observe
 
 RANKS = 4

@@ -7,9 +7,9 @@ import pytest
 
 from tests.readers.synthetic import Run, only
 from understudy.contracts.workload import Workload
-from understudy.inference import skews
-from understudy.inference.drafts import Draft
-from understudy.inference.series import Cell, DumpFacts, Series
+from understudy.inference.steps import skews
+from understudy.inference.streams.file_series import Cell, DumpFacts, Series
+from understudy.inference.streams.stream_grouping import Draft
 
 MIB, RANKS, WIDTH_S = 1 << 20, 8, 0.1
 

@@ -7,7 +7,7 @@ import pytest
 
 from tests.readers.synthetic import Run, access, only
 from understudy.contracts.workload import Workload
-from understudy.semantics.types import Lookups
+from understudy.program.types import Lookups
 
 
 def database(

@@ -10,8 +10,8 @@ from tests.readers.logs import TRACES
 from tests.readers.synthetic import Run, only, sizes
 from tests.support.folds import calls_of, stored_bytes
 from understudy.contracts.workload import Stream, Workload, parse, provenance_of
-from understudy.inference.passes import Segments, grows
-from understudy.inference.rewrites import passes_of
+from understudy.inference.steps.overwritten_files import passes_of
+from understudy.inference.steps.passes import Segments, grows
 from understudy.readers import darshan
 
 MIB = 1 << 20

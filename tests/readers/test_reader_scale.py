@@ -12,10 +12,10 @@ from understudy import darshanlog
 from understudy.darshanlog.names import NameBlock
 from understudy.darshanlog.synthetic import Synthetic, write
 from understudy.darshanlog.writer import write_log
-from understudy.inference import drafts
-from understudy.inference.accesses import Accesses
-from understudy.inference.names import MAX_FIELDS, Templates, alike
-from understudy.inference.spill import Spill
+from understudy.inference.log.accesses import Accesses
+from understudy.inference.log.external_sort import Spill
+from understudy.inference.names.name_templates import MAX_FIELDS, Templates, alike
+from understudy.inference.streams import stream_grouping
 from understudy.readers import darshan
 
 FORMS = (
@@ -100,8 +100,8 @@ def test_buckets_change_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     """Rows in many buckets and a temporary file give the workload of one bucket in memory."""
     path = write(tmp_path / "x.darshan", Synthetic(processes=16, files=40, dumps=40))
     before = darshan.read(path)
-    monkeypatch.setattr("understudy.inference.accesses.FILES_AT_ONCE", 10)
-    monkeypatch.setattr("understudy.inference.spill.HELD_BYTES", 4096)
+    monkeypatch.setattr("understudy.inference.log.accesses.FILES_AT_ONCE", 10)
+    monkeypatch.setattr("understudy.inference.log.external_sort.HELD_BYTES", 4096)
     with darshanlog.open_log(path) as log:
         accesses = Accesses(log, 16)
         assert len(list(accesses.blocks())) > 10
@@ -132,14 +132,14 @@ def test_names_of_a_folder_are_not_tried_with_each_other(
 ) -> None:
     """A thousand names of one folder, each at its own time."""
     tried = 0
-    takes = drafts._Home.takes
+    takes = stream_grouping._Home.takes
 
-    def counted(self: drafts._Home, one: drafts._One, burst_s: float) -> bool:
+    def counted(self: stream_grouping._Home, one: stream_grouping._One, burst_s: float) -> bool:
         nonlocal tried
         tried += 1
         return takes(self, one, burst_s)
 
-    monkeypatch.setattr(drafts._Home, "takes", counted)
+    monkeypatch.setattr(stream_grouping._Home, "takes", counted)
     run = Run(nprocs=1, run_time_s=60_000.0)
     for n in range(1000):
         word = "".join(chr(ord("a") + n // 26**k % 26) for k in range(3))

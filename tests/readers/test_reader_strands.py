@@ -8,9 +8,9 @@ import pytest
 
 from tests.readers.synthetic import Run, only
 from understudy.contracts.workload import Stream, Workload
-from understudy.inference.explanation import PLACES, UNKNOWN, Explanation
-from understudy.semantics.calls import Calls, calls_of
-from understudy.semantics.counters import BIN_BYTES, BINS
+from understudy.inference.score.explanation import PLACES, UNKNOWN, Explanation
+from understudy.program.calls import Calls, calls_of
+from understudy.program.counters import BIN_BYTES, BINS
 
 RANKS, ROWS = 4, 512
 MIB = 1 << 20

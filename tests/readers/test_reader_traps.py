@@ -13,10 +13,10 @@ from tests.support.logs import recompress
 from understudy.contracts.workload import Workload, parse, provenance_of
 from understudy.darshanlog import open_log
 from understudy.errors import UnderstudyError
-from understudy.inference.explanation import CONTRADICTED, Explanation
+from understudy.inference.score.explanation import CONTRADICTED, Explanation
+from understudy.program.predicted_counters import predict
+from understudy.program.syncs import syncs_of
 from understudy.readers import darshan
-from understudy.semantics.predicted import predict
-from understudy.semantics.syncs import syncs_of
 
 MIB = 1 << 20
 

@@ -20,7 +20,7 @@ from pathlib import Path
 from threading import Thread
 
 from tests.rehearsal.slurm import SELF
-from understudy.reframe.methods import lacks
+from understudy.reframe.bases.methods import lacks
 
 SCRATCH = Path("/scratch1/scratchdirs")  # of edison
 PLAYER = "understudy-replay"

@@ -23,7 +23,7 @@ from understudy.contracts.case import Application
 from understudy.darshanlog import logs_below, open_log
 from understudy.errors import UnderstudyError
 from understudy.producers import observed
-from understudy.reframe import observer
+from understudy.reframe.bases import observer
 
 SHOWN_LINES = 20
 

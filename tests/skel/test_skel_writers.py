@@ -13,7 +13,7 @@ from tests.skel.support import run, shapes, succeed, understudy
 from tests.skel.test_skel_measure import CONFIG, SOURCE
 from tests.support.needs import need
 from understudy.contracts.measurement import ProgramRun
-from understudy.judge.conditions import SCALARS_BYTES
+from understudy.judge.statistics.conditions import SCALARS_BYTES
 from understudy.producers import application, skeleton
 
 EXAMPLES = Path("/usr/share/doc/libadios-examples/examples/C")

@@ -9,9 +9,9 @@ from math import prod
 import numpy as np
 
 from tests.support.orders import key, position
-from understudy.semantics.cuts import Whole
-from understudy.semantics.evaluator import Walk, evaluate
-from understudy.semantics.program import (
+from understudy.program.block_calls import Whole
+from understudy.program.evaluator import Walk, evaluate
+from understudy.program.instructions import (
     ALL_RANKS,
     EACH_RANK,
     InTurn,
@@ -20,9 +20,9 @@ from understudy.semantics.program import (
     Sync,
     instructions,
 )
-from understudy.semantics.runs import Closed, Dumps, Moved, Opened, Operated, Rows, Synced
-from understudy.semantics.segments import Block
-from understudy.semantics.types import TYPE_BYTES, Order, Variable
+from understudy.program.runs import Closed, Dumps, Moved, Opened, Operated, Rows, Synced
+from understudy.program.segments import Block
+from understudy.program.types import TYPE_BYTES, Order, Variable
 
 SUFFIXES = {"hdf5": ".h5", "adios": ".bp"}
 DEFINES = ("mpiio", "hdf5", "adios")

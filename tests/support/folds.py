@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from understudy.contracts.workload import Stream
-from understudy.semantics import calls, opens, sizes, times
-from understudy.semantics.calls import Calls
+from understudy.program import calls, opens, sizes, times
+from understudy.program.calls import Calls
 
 
 def calls_of(stream: Stream, ranks: int) -> Calls:

@@ -10,9 +10,9 @@ from typing import Any, TypeAlias
 
 from understudy.contracts.workload import Pattern, Workload, streams_of
 from understudy.contracts.workload.migration import pattern_of
-from understudy.semantics.descriptor import schema
-from understudy.semantics.types import KEYS
-from understudy.semantics.workload import row_of
+from understudy.program.descriptor import schema
+from understudy.program.types import KEYS
+from understudy.program.workload import row_of
 
 Row: TypeAlias = dict[str, Any]
 

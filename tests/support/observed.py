@@ -7,8 +7,8 @@ from pathlib import Path
 
 from tests.support import player
 from understudy.darshanlog import Log, open_log
-from understudy.reframe import observer
-from understudy.semantics.counters import COUNTERS
+from understudy.program.counters import COUNTERS
+from understudy.reframe.bases import observer
 
 
 def counters(workload: Path, ranks: int, folder: Path, streams: Iterable[str]) -> "Counted":

@@ -1,6 +1,6 @@
 """The orders of transfers and files, as proxies/core/order.c has them."""
 
-from understudy.semantics.types import Order
+from understudy.program.types import Order
 
 _BITS = (1 << 64) - 1
 

@@ -27,8 +27,8 @@ from understudy.contracts.workload import (
     Workload,
     streams_of,
 )
-from understudy.judge import conditions
-from understudy.judge.conditions import Case
+from understudy.judge.statistics import conditions
+from understudy.judge.statistics.conditions import Case
 
 MIB = 2**20
 

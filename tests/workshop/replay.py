@@ -13,11 +13,11 @@ from tests.workshop.live import BASE, MPI
 from understudy.contracts.workload import load
 from understudy.errors import UnderstudyError
 from understudy.files import write_text
-from understudy.judge.fidelity import compare
-from understudy.judge.limits import LIMIT_FRACTION
+from understudy.judge.fidelity.stream_fidelity import compare
+from understudy.judge.statistics.limits import LIMIT_FRACTION
 from understudy.observations.observed_logs import observe
 from understudy.readers.darshan import read
-from understudy.reframe.observer import SETTINGS, settings
+from understudy.reframe.bases.observer import SETTINGS, settings
 
 PLAYER = Path(__file__).resolve().parents[2] / "build" / "bin" / "understudy-replay"
 

@@ -21,8 +21,9 @@ from understudy.contracts import run as runs
 from understudy.errors import UnderstudyError
 from understudy.files import read_text, write_text
 from understudy.records import index, reports, store
-from understudy.reframe import live, systems
-from understudy.reframe.listing import VARIABLE, Total
+from understudy.reframe import systems
+from understudy.reframe.session import live
+from understudy.reframe.session.listing import VARIABLE, Total
 
 SIDES = ("before", "after")
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,79}")

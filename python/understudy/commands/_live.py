@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from understudy.errors import UnderstudyError
-from understudy.reframe.live import VARIABLE
+from understudy.reframe.session.live import VARIABLE
 
 LIVE = click.option(
     "--live",

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import click
 
-from understudy.judge.compare import parse_share
-from understudy.judge.nights import NIGHTS
+from understudy.judge.comparison.case_comparison import parse_share
+from understudy.judge.statistics.night_statistics import NIGHTS
 
 NAME = "--nights-differ"
 

@@ -15,7 +15,7 @@ from understudy.errors import UnderstudyError
 from understudy.files import write_text
 from understudy.reframe import systems
 
-CHECK = "understudy.reframe.allocation"
+CHECK = "understudy.reframe.session.allocation"
 PASSED_ON = "UNDERSTUDY_"  # beginning of the variables that the job is given
 
 

@@ -25,7 +25,7 @@ MOST_SESSIONS = 1000
 if TYPE_CHECKING:
     from understudy.contracts.acceptance import Acceptance
     from understudy.contracts.acceptance_plan import Plan
-    from understudy.judge.acceptance import Verdict
+    from understudy.judge.acceptance.marks import Verdict
 
 
 class _Group(click.Group):
@@ -133,7 +133,7 @@ def plan_(marks: str, sessions: int, output: Path, force: bool) -> None:
     from understudy.contracts import acceptance
     from understudy.contracts.acceptance_plan import Plan
     from understudy.files import expect_new, expect_not_read, write_text
-    from understudy.judge import pins
+    from understudy.judge.acceptance import pinned_runs
     from understudy.records import ledger, store
 
     file = _file(marks)
@@ -153,7 +153,7 @@ def plan_(marks: str, sessions: int, output: Path, force: bool) -> None:
         until=asked.until,
         night_s=asked.night_s,
         sessions=sessions,
-        workloads={mark.name: pins.pin(mark) for mark in asked.marks},
+        workloads={mark.name: pinned_runs.pin(mark) for mark in asked.marks},
         ledger_head=kept.head if kept else None,
     )
     write_text(output, made.text())
@@ -171,7 +171,7 @@ def _ledgers(
 ) -> tuple[str, list[str]]:
     """What the ledgers of folders of records say of files with runs of the system and the dates,
     in words, and what does not agree with them."""
-    from understudy.judge.acceptance import NO_LEDGER
+    from understudy.judge.acceptance.marks import NO_LEDGER
     from understudy.records import ledger
 
     said, faults = [], []
@@ -231,8 +231,8 @@ def _accept(
     from understudy import producers
     from understudy.contracts import acceptance, acceptance_plan
     from understudy.files import expect_new, expect_not_read, expect_page, write_text
-    from understudy.judge import acceptance as judging
-    from understudy.judge.nights import Rule
+    from understudy.judge.acceptance import marks as judging
+    from understudy.judge.statistics.night_statistics import Rule
     from understudy.records import store
     from understudy.report import acceptance as page
     from understudy.report import pdf as printing

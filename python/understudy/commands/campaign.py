@@ -18,13 +18,13 @@ from understudy.commands._output import JSON, document, print_json
 from understudy.commands._reframe import Ended
 from understudy.errors import UnderstudyError
 from understudy.files import read_text
-from understudy.judge import nights
-from understudy.judge import rows as judged
-from understudy.judge.compare import Comparison
-from understudy.judge.nights import UNDECIDED, Rule, Scatter
+from understudy.judge.comparison.case_comparison import Comparison
+from understudy.judge.statistics import compared_samples as judged
+from understudy.judge.statistics import night_statistics
+from understudy.judge.statistics.night_statistics import UNDECIDED, Rule, Scatter
 from understudy.messages import tell
 from understudy.records import select
-from understudy.reframe import live
+from understudy.reframe.session import live
 from understudy.units import seconds
 
 TURNS = 8
@@ -154,7 +154,8 @@ def _submit(
 def _finds(turns: int, rule: Rule) -> str:
     """What so many turns can find in one figure."""
     found = [
-        f"{nights.findable(scatter, turns, True, 1, rule):.0%} where sessions differ by {of:.0%}"
+        f"{night_statistics.findable(scatter, turns, True, 1, rule):.0%} "
+        f"where sessions differ by {of:.0%}"
         for of in (QUIET, rule.nights)
         for scatter in [Scatter(night=0.0, session=of**2, known=True, noise=0.0)]
     ]

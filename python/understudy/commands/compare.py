@@ -15,12 +15,12 @@ from understudy.commands._output import JSON, TestCase, document, junit, print_j
 from understudy.contracts import run as runs
 from understudy.errors import UnderstudyError
 from understudy.files import expect_new, expect_not_read, expect_page, write_text
-from understudy.judge import compare as comparing
-from understudy.judge import rows as judged
-from understudy.judge.compare import Comparison, Verdict
-from understudy.judge.limits import LIMIT_FRACTION
-from understudy.judge.nights import SLOWER, STATES, UNDECIDED, Rule
-from understudy.judge.rows import Row
+from understudy.judge.comparison import case_comparison as comparing
+from understudy.judge.comparison.case_comparison import Comparison, Verdict
+from understudy.judge.statistics import compared_samples as judged
+from understudy.judge.statistics.compared_samples import Row
+from understudy.judge.statistics.limits import LIMIT_FRACTION
+from understudy.judge.statistics.night_statistics import SLOWER, STATES, UNDECIDED, Rule
 from understudy.records import index as indexes
 from understudy.records import select, store
 from understudy.tables import wrapped

@@ -16,7 +16,7 @@ from understudy.contracts.workload import Workload, identifier, parse
 from understudy.darshanlog import DAMAGED, logs_below
 from understudy.errors import UnderstudyError, one_line
 from understudy.files import write_text
-from understudy.inference.explanation import (
+from understudy.inference.score.explanation import (
     BESIDE,
     CONTRADICTED,
     CREATED,
@@ -36,8 +36,8 @@ from understudy.inference.explanation import (
     Explanation,
     Part,
 )
-from understudy.inference.role_of_stream import decided, known
-from understudy.judge import calibration
+from understudy.inference.streams.stream_role import decided, known
+from understudy.judge.fidelity import calibration
 from understudy.messages import progress, tell, tell_some
 from understudy.tables import wrapped
 

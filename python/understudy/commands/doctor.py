@@ -18,7 +18,7 @@ from understudy import paths
 from understudy.cli import FAILED, print_error
 from understudy.errors import UnderstudyError, one_line, printable
 from understudy.launch import with_settings
-from understudy.reframe import canary, methods, observer
+from understudy.reframe.bases import canary, methods, observer
 from understudy.release import version
 
 SECONDS = 20  # for a program to state its version

@@ -13,9 +13,9 @@ from rich.table import Table
 from understudy.cli import FAILED
 from understudy.errors import one_line
 from understudy.files import expect_new, expect_not_read, write_text
-from understudy.judge.fidelity import Comparison, compare, outline
-from understudy.judge.limits import LIMIT_FRACTION
-from understudy.judge.measures import Measure
+from understudy.judge.fidelity.stream_fidelity import Comparison, compare, outline
+from understudy.judge.statistics.limits import LIMIT_FRACTION
+from understudy.judge.statistics.measures import Measure
 from understudy.model.scaling import RULES
 from understudy.observations.scaled_observation import observe_both
 

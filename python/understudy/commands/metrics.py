@@ -13,10 +13,10 @@ from understudy.commands._options import FOLDER, NIGHTS_DIFFER, PARTITION, SYSTE
 from understudy.contracts import acknowledgements
 from understudy.errors import UnderstudyError, one_line
 from understudy.files import expect_new, expect_not_read, write_text
-from understudy.judge import trend as trends
-from understudy.judge.nights import Rule
-from understudy.judge.rows import Subject
-from understudy.judge.trend import Figure, Trend
+from understudy.judge.comparison import trend as trends
+from understudy.judge.comparison.trend import Figure, Trend
+from understudy.judge.statistics.compared_samples import Subject
+from understudy.judge.statistics.night_statistics import Rule
 from understudy.records import index as indexes
 from understudy.records import select, store
 from understudy.units import RATE, SECONDS

@@ -10,10 +10,10 @@ import click
 from understudy.cli import print_error
 from understudy.commands._options import FOLDER, NIGHTS_DIFFER, PARTITION
 from understudy.errors import UnderstudyError, printable
-from understudy.judge import compare as comparing
-from understudy.judge import nights
-from understudy.judge import rows as judged
-from understudy.judge.nights import Rule, Scatter
+from understudy.judge.comparison import case_comparison as comparing
+from understudy.judge.statistics import compared_samples as judged
+from understudy.judge.statistics import night_statistics
+from understudy.judge.statistics.night_statistics import Rule, Scatter
 from understudy.records import index as indexes
 from understudy.records import select
 from understudy.tables import table
@@ -69,8 +69,12 @@ def command(
     for one in series:
         now = median(map(len, one.values))
         wanted = repetitions or round(now)
-        scatter = _with_repetitions(nights.measure((), one.of_nights, rule).scatter, now / wanted)
-        turns, apart = (nights.needed(scatter, way, len(series), rule) for way in (True, False))
+        scatter = _with_repetitions(
+            night_statistics.measure((), one.of_nights, rule).scatter, now / wanted
+        )
+        turns, apart = (
+            night_statistics.needed(scatter, way, len(series), rule) for way in (True, False)
+        )
         took = 2 * turns * wanted * one.repetition_s if turns and one.repetition_s else None
         before = times.get(one.subject, 0.0)
         times[one.subject] = None if took is None or before is None else max(took, before)
@@ -79,7 +83,7 @@ def command(
                 one.name,
                 str(len(set(one.blocks))),
                 *(f"{100 * math.sqrt(value):.1f} %" for value in (scatter.night, scatter.session)),
-                *(str(n or f"over {nights.MOST_NIGHTS}") for n in (turns, apart)),
+                *(str(n or f"over {night_statistics.MOST_NIGHTS}") for n in (turns, apart)),
                 seconds(took) if took else "",
             )
         )

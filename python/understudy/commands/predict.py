@@ -8,8 +8,8 @@ from typing import Any
 import click
 
 from understudy.contracts import workload
-from understudy.semantics.counters import BINS, Counters, total
-from understudy.semantics.predicted import Predicted, predict
+from understudy.program.counters import BINS, Counters, total
+from understudy.program.predicted_counters import Predicted, predict
 from understudy.tables import table
 
 FEW = 6  # counters that are not known and are still listed are not more

@@ -14,7 +14,7 @@ from rich.progress import MofNCompleteColumn, TextColumn, TimeElapsedColumn
 from understudy.darshanlog import logs_below
 from understudy.errors import UnderstudyError, one_line
 from understudy.files import write_text
-from understudy.judge.ranking import ORDERS, Job, Ranking, rank
+from understudy.judge.page.ranking import ORDERS, Job, Ranking, rank
 from understudy.messages import progress, tell, tell_some
 from understudy.tables import table
 from understudy.units import seconds, share, size

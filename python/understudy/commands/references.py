@@ -8,7 +8,7 @@ import click
 from understudy import paths, producers
 from understudy.errors import UnderstudyError, printable
 from understudy.files import expect_new, expect_not_read, write_text
-from understudy.judge import promises
+from understudy.judge.acceptance import site_references
 from understudy.messages import tell
 from understudy.records import select
 
@@ -61,7 +61,7 @@ def command(
         tell(f"left out: {reason}")
     if future:
         _say(f"left out: dated in the future: {'; '.join(future)}")
-    made = promises.cases(chosen)
+    made = site_references.cases(chosen)
     for run in (run for run in chosen if run.failed):
         _say(f"left out: failed: {run.identity.case} of {run.identity.time}: {run.failure}")
     if not made:
@@ -87,7 +87,7 @@ def command(
             f"{len(refused)} of {total} values are written as comments, which demand nothing: "
             f"{'; '.join(dict.fromkeys(refused))}"
         )
-    text = promises.text(system, made, start)
+    text = site_references.text(system, made, start)
     if output is None:
         click.echo(text, nl=False)
     else:

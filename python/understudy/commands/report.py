@@ -10,7 +10,7 @@ from understudy.commands._options import NIGHTS_DIFFER
 from understudy.commands._output import JSON, document, print_json
 from understudy.errors import UnderstudyError
 from understudy.files import expect_not_read, expect_page
-from understudy.judge.nights import NIGHTS, Rule
+from understudy.judge.statistics.night_statistics import NIGHTS, Rule
 from understudy.messages import progress
 from understudy.units import plural
 
@@ -72,7 +72,10 @@ def command(
 
     from understudy import producers
     from understudy.contracts.run import Run
-    from understudy.judge import benchmarks, claims, conditions, pooling, recent, summary, transfer
+    from understudy.judge import claims
+    from understudy.judge.fidelity import transfer
+    from understudy.judge.page import benchmarks, last_two_sessions, summary
+    from understudy.judge.statistics import conditions, pooling
     from understudy.records import reports, staged, store
     from understudy.report import page, rows  # matplotlib takes a second: only who draws pays
 
@@ -164,7 +167,7 @@ def command(
         row = {
             "page": str(output),
             "nights_differ": nights_differ,
-            **rows.as_row(first, judged, recent.changes(found, rule)),
+            **rows.as_row(first, judged, last_two_sessions.changes(found, rule)),
             "runs": good + len(failed),
             "failed_runs": len(failed),
             "undrawn": list(dict.fromkeys(map(str, undrawn))),

@@ -19,7 +19,7 @@ from understudy.contracts import workload
 from understudy.contracts.workload import Workload, identifier
 from understudy.errors import UnderstudyError
 from understudy.files import write_text
-from understudy.inference.explanation import (
+from understudy.inference.score.explanation import (
     Explanation,
 )
 from understudy.model.scaling import scale

@@ -17,8 +17,8 @@ from understudy.contracts.run import Run
 from understudy.contracts.workload import Step, Stream, Workload
 from understudy.errors import UnderstudyError, one_line, printable
 from understudy.files import read_text
-from understudy.semantics import words
-from understudy.semantics.text import text_of
+from understudy.program import words
+from understudy.program.text import text_of
 from understudy.tables import table
 from understudy.units import plural, rate, seconds, size
 

@@ -15,9 +15,9 @@ from understudy.contracts import acknowledgements
 from understudy.contracts.acknowledgements import Acknowledgement
 from understudy.errors import UnderstudyError
 from understudy.files import expect_not_read, expect_page, write_text
-from understudy.judge import trend as trends
-from understudy.judge.nights import Rule
-from understudy.judge.trend import Trend
+from understudy.judge.comparison import trend as trends
+from understudy.judge.comparison.trend import Trend
+from understudy.judge.statistics.night_statistics import Rule
 from understudy.records import index as indexes
 from understudy.records import select, store
 from understudy.report import trend as pages

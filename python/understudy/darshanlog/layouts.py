@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-from understudy.semantics.counters import BINS
+from understudy.program.counters import BINS
 
 MAGIC = 6567223
 """Eight signed bytes after the version string; tells the byte order."""

@@ -19,7 +19,7 @@ from understudy import __version__
 from understudy.darshanlog import layouts
 from understudy.darshanlog.records import Block
 from understudy.darshanlog.writer import BATCH_RECORDS, Ids, Texts, file_dtype, write_log
-from understudy.semantics.counters import BIN_BYTES, BINS
+from understudy.program.counters import BIN_BYTES, BINS
 
 LAYOUTS = ("process", "shared")
 INTERFACES: Mapping[str, tuple[str, ...]] = MappingProxyType(

@@ -8,10 +8,10 @@ import numpy as np
 import numpy.typing as npt
 
 from understudy.inference import constants as levels
-from understudy.inference.names import MAX_FIELDS
-from understudy.semantics.counters import BINS
+from understudy.program.counters import BINS
 
 ALL_RANKS = -1
+MAX_FIELDS = 6  # numbers of a name
 BURST = levels.SMALL  # fraction of the run: where pauses tell nothing, longer ones divide
 SOME = 1000  # numbers that are sorted before they are looked up
 LONG = levels.FEW  # fraction of the run from which on a file is open for more than one dump
@@ -58,7 +58,7 @@ ACCESS = np.dtype(
         ("flushes", "i4"),  # of the buffer of stdio
         ("switches", "i8"),  # interruptions of writes by reads, where opens do not explain them
         ("busy_s", "f8"),  # in calls, of all ranks; infinite if unknown
-        ("made", "i8", (3,)),  # operations of `understudy.inference.operations.KINDS`
+        ("made", "i8", (3,)),  # operations of `understudy.inference.calls.operations.KINDS`
     ],
     align=True,
 )

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from understudy.errors import UnderstudyError
-from understudy.judge.limits import LIMIT_FRACTION
+from understudy.judge.statistics.limits import LIMIT_FRACTION
 
 LIMIT = LIMIT_FRACTION
 CONFIDENCE = 0.95

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from understudy.contracts.run import Run
 from understudy.errors import UnderstudyError
-from understudy.judge import labels
+from understudy.judge.statistics import labels
 
 AS_DESCRIBED = "described"
 FIRST, LARGEST = "first", "largest"

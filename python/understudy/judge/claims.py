@@ -19,8 +19,8 @@ from understudy.errors import UnderstudyError
 from understudy.judge import accuracy, claim_sides
 from understudy.judge.accuracy import APPLICATION, CONTROLS, SKELETON, Estimate
 from understudy.judge.claim_sides import Side, selected, values
-from understudy.judge.conditions import OF_THE_ARM
-from understudy.judge.programs import AGGREGATORS
+from understudy.judge.page.programs import AGGREGATORS
+from understudy.judge.statistics.conditions import OF_THE_ARM
 from understudy.paths import files
 
 KEY = "Claims"

@@ -4,9 +4,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from understudy.contracts.run import Run
-from understudy.judge.conditions import place_of
-from understudy.judge.metrics import Spread, spread
 from understudy.judge.overhead import CONTROL, UNDER, WITHOUT
+from understudy.judge.statistics.conditions import place_of
+from understudy.judge.statistics.metrics import Spread, spread
 
 PRODUCER = "operations"
 TIME, ADDED = "time_s", "added_instructions"

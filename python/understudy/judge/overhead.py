@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from understudy.contracts.run import Run
-from understudy.judge import transfer
-from understudy.judge.conditions import place_of
+from understudy.judge.fidelity import transfer
+from understudy.judge.statistics.conditions import place_of
 
 WITHOUT, CONTROL = "without-darshan", "control"
 UNDER = "darshan-"  # what the arm of a version begins with

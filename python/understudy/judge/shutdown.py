@@ -7,8 +7,8 @@ from statistics import median
 from types import MappingProxyType
 
 from understudy.contracts.run import Run
-from understudy.judge.conditions import place_of
-from understudy.judge.metrics import Spread, spread
+from understudy.judge.statistics.conditions import place_of
+from understudy.judge.statistics.metrics import Spread, spread
 
 PRODUCER = "shutdown"
 WORKLOADS = ("shared", "1024-shared", "file-per-process", "1024-per-process")

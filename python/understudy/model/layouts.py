@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from understudy.contracts.workload import Provenance, Workload
 from understudy.errors import UnderstudyError
-from understudy.semantics.program import (
+from understudy.program.instructions import (
     ALL_RANKS,
     EACH_GROUP,
     EACH_RANK,

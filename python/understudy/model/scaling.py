@@ -18,7 +18,7 @@ from understudy.contracts.workload import (
 from understudy.errors import UnderstudyError
 from understudy.model import aggregators
 from understudy.model.aggregators import Aggregators
-from understudy.semantics.program import (
+from understudy.program.instructions import (
     ALL_RANKS,
     Compute,
     Instruction,

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from understudy.contracts.workload import Stream, Workload
-from understudy.inference.interfaces import Interfaces, of_streams
-from understudy.semantics.calls import Calls, calls_of
+from understudy.inference.log.interface_counters import Interfaces, of_streams
+from understudy.program.calls import Calls, calls_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,14 +23,15 @@ from understudy.darshanlog.log import BLOCK_RECORDS
 from understudy.darshanlog.names import NameBlock
 from understudy.darshanlog.records import Block
 from understudy.errors import UnderstudyError
-from understudy.inference import calls, interfaces
-from understudy.inference.interfaces import OF_METHOD
-from understudy.inference.names import Templates
+from understudy.inference.calls import calls
+from understudy.inference.log import interface_counters
+from understudy.inference.log.interface_counters import OF_METHOD
+from understudy.inference.names.name_templates import Templates
 from understudy.observations.observation import Observation, Seen, as_described
+from understudy.program.calls import total
+from understudy.program.instructions import NEW, Begin, Close, Sync
+from understudy.program.opens import prepared_opens
 from understudy.readers import darshan
-from understudy.semantics.calls import total
-from understudy.semantics.opens import prepared_opens
-from understudy.semantics.program import NEW, Begin, Close, Sync
 
 Ids = npt.NDArray[np.uint64]
 Numbers = npt.NDArray[np.int64]
@@ -93,7 +94,7 @@ def _observe_application(log: Log, partial: bool) -> Observation:
     return Observation(
         ranks=described.ranks,
         streams=tuple(seen),
-        interfaces=interfaces.of_log(log),
+        interfaces=interface_counters.of_log(log),
         notes=_lacking(log),
         workload=described,
     )
@@ -224,7 +225,7 @@ def _observe_player(path: Path, original: Observation, partial: bool) -> Observa
             )
         notes = (*_others(log, files), *_lacking(log))
         reads = [k for k, s in enumerate(streams) if s.operation == "read"]
-        raw = interfaces.of_log(
+        raw = interface_counters.of_log(
             log, lambda ids: files.of(ids) >= 0, lambda ids: np.isin(files.of(ids), reads)
         )
     for thread in streams:

@@ -1,8 +1,8 @@
 """Darshan logs: the I/O of an application, as a workload.
 
-Modules take precedence in the order H5D, MPI-IO, POSIX and STDIO. `understudy.inference.accesses`
-decides which of them describes a file, `understudy.inference.series` how files become series of
-dumps, and `understudy.inference.time_steps` handles files that stay open.
+Modules take precedence in the order H5D, MPI-IO, POSIX and STDIO. In `understudy.inference`,
+`log.accesses` decides which of them describes a file, `streams.file_series` how files become
+series of dumps, and `steps.time_steps` handles files that stay open.
 """
 
 import re
@@ -18,22 +18,22 @@ from understudy import __version__
 from understudy.contracts.workload import Provenance, Source, Workload, identifier, streams_of
 from understudy.darshanlog import MORE_MEMORY, JoinedLog, Log, open_joined, open_log
 from understudy.errors import UnderstudyError
-from understudy.inference import trace_gaps
-from understudy.inference.accesses import Accesses, Remarks
-from understudy.inference.counter_comparison import explain
-from understudy.inference.explanation import (
+from understudy.inference.description import Composer
+from understudy.inference.log import trace_gaps
+from understudy.inference.log.accesses import Accesses, Remarks
+from understudy.inference.log.impossible_values import MAX_RANKS, Screen
+from understudy.inference.log.inherited_descriptors import may_inherit
+from understudy.inference.log.nonblocking_calls import NOTE, in_flight, is_in_flight
+from understudy.inference.score.counter_comparison import explain
+from understudy.inference.score.explanation import (
     Explanation,
 )
-from understudy.inference.floods import Floods
-from understudy.inference.heatmap import READS, Heat
-from understudy.inference.inherited_descriptors import may_inherit
-from understudy.inference.nonblocking_calls import NOTE, in_flight, is_in_flight
-from understudy.inference.passes import Segments
-from understudy.inference.screen import MAX_RANKS, Screen
-from understudy.inference.series import find_series
-from understudy.inference.streams import Composer
-from understudy.inference.time_steps import TimeSteps
-from understudy.semantics import rules
+from understudy.inference.steps.heatmap import READS, Heat
+from understudy.inference.steps.passes import Segments
+from understudy.inference.steps.time_steps import TimeSteps
+from understudy.inference.streams.file_series import find_series
+from understudy.inference.streams.small_file_sets import Floods
+from understudy.program import rules
 from understudy.tracing import dxt
 from understudy.tracing.program import closing as made_of
 from understudy.tracing.program import left_out, workload_of
@@ -200,7 +200,7 @@ def describe(
     tick: Callable[[float], None] = lambda _: None,
 ) -> tuple[Workload, tuple[frozenset[bytes], ...]]:
     """The workload of an open log, as `read` makes it, and for each of its streams the templates
-    of its files' names (see `understudy.inference.names.Templates`)."""
+    of its files' names (see `understudy.inference.names.name_templates.Templates`)."""
     return _described(log, name, keep_names, partial, tick)[:2]
 
 

@@ -5,8 +5,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from understudy.contracts.workload import Workload
+from understudy.program import rules
 from understudy.readers.strace import OPTIONS
-from understudy.semantics import rules
 from understudy.tracing.processes import Processes
 from understudy.tracing.program import closing, of_processes
 from understudy.tracing.recorder_calls import lines, root

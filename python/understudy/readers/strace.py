@@ -7,7 +7,7 @@ import click
 
 from understudy.contracts.workload import Workload
 from understudy.errors import UnderstudyError
-from understudy.semantics import rules
+from understudy.program import rules
 from understudy.tracing.lines import parse
 from understudy.tracing.processes import Processes
 from understudy.tracing.program import closing, of_processes

@@ -14,9 +14,9 @@ from reframe.utility import typecheck
 
 from understudy.judge import accuracy
 from understudy.judge.accuracy import APPLICATION, CONTROLS, OVERALL, SKELETON, UNDECIDED
-from understudy.judge.limits import LIMIT_FRACTION
-from understudy.reframe.interleaved import Arm, Interleaved
-from understudy.reframe.placed import MIB
+from understudy.judge.statistics.limits import LIMIT_FRACTION
+from understudy.reframe.bases.interleaved import Arm, Interleaved
+from understudy.reframe.bases.placed import MIB
 from understudy.units import percent, size
 
 

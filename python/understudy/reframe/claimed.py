@@ -14,9 +14,9 @@ from reframe.core.logging import getlogger
 from understudy import paths, producers
 from understudy.errors import UnderstudyError
 from understudy.judge import claims
-from understudy.reframe import session
-from understudy.reframe.checked import Checked
-from understudy.reframe.session import exit_on_error
+from understudy.reframe.bases.checked import Checked
+from understudy.reframe.session import session
+from understudy.reframe.session.session import exit_on_error
 
 STATES = {claims.HOLDS: "held", claims.FAILS: "refuted", claims.UNDECIDED: "undecided"}
 

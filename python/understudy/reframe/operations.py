@@ -18,13 +18,13 @@ from understudy.judge import operations as cost
 from understudy.judge.overhead import CONTROL, UNDER, WITHOUT
 from understudy.producers import operations as profile
 from understudy.producers.operations import FUNCTIONS
-from understudy.reframe import observer
-from understudy.reframe.interleaved import Arm
-from understudy.reframe.methods import PLAYER
-from understudy.reframe.observed import LETTERS, LOG, Observed, under_darshan
+from understudy.program.instructions import Move
+from understudy.reframe.bases import observer
+from understudy.reframe.bases.interleaved import Arm
+from understudy.reframe.bases.methods import PLAYER
+from understudy.reframe.bases.observed import LETTERS, LOG, Observed, under_darshan
+from understudy.reframe.bases.recording import PlannedRun
 from understudy.reframe.overhead import pattern
-from understudy.reframe.recording import PlannedRun
-from understudy.semantics.program import Move
 
 SMALL_BYTES, WRITES_EACH = 4096, 20  # of a file
 FEW_FILES, MANY_FILES = 20, 120  # under valgrind

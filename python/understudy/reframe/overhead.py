@@ -24,18 +24,18 @@ from understudy.contracts.workload import (
 from understudy.darshanlog import open_log
 from understudy.errors import UnderstudyError
 from understudy.judge import overhead
+from understudy.judge.fidelity.transfer import OUTSIDE
 from understudy.judge.overhead import CONTROL, LIMIT_PERCENT, UNDER, WITHOUT
-from understudy.judge.transfer import OUTSIDE
 from understudy.producers import ior
-from understudy.reframe import observer
-from understudy.reframe.benchmark import Benchmark
-from understudy.reframe.given import Size
-from understudy.reframe.interleaved import Arm
-from understudy.reframe.methods import PLAYER
-from understudy.reframe.observed import LETTERS, LOG, Observed, under_darshan
-from understudy.reframe.placed import MIB
-from understudy.reframe.recording import PlannedRun
-from understudy.reframe.session import exit_on_error
+from understudy.reframe.bases import observer
+from understudy.reframe.bases.benchmark import Benchmark
+from understudy.reframe.bases.interleaved import Arm
+from understudy.reframe.bases.methods import PLAYER
+from understudy.reframe.bases.observed import LETTERS, LOG, Observed, under_darshan
+from understudy.reframe.bases.placed import MIB
+from understudy.reframe.bases.recording import PlannedRun
+from understudy.reframe.session.option_values import Size
+from understudy.reframe.session.session import exit_on_error
 from understudy.reframe.systems import MAX_BYTES
 from understudy.units import percent, seconds, size
 

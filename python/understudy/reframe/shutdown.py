@@ -19,11 +19,11 @@ from understudy.judge import shutdown
 from understudy.judge.overhead import UNDER
 from understudy.judge.shutdown import TITLES, WORKLOADS
 from understudy.producers import shutdown as producer
-from understudy.reframe import observer
-from understudy.reframe.interleaved import Arm
-from understudy.reframe.observed import LETTERS, LOG, Observed
-from understudy.reframe.placed import MIB
-from understudy.reframe.recording import PlannedRun
+from understudy.reframe.bases import observer
+from understudy.reframe.bases.interleaved import Arm
+from understudy.reframe.bases.observed import LETTERS, LOG, Observed
+from understudy.reframe.bases.placed import MIB
+from understudy.reframe.bases.recording import PlannedRun
 from understudy.units import exact, percent, seconds
 
 ARCHIVED = "archived.csv"

@@ -11,11 +11,11 @@ from reframe.core.builtins import run_after, run_before, variable
 
 from understudy.errors import UnderstudyError
 from understudy.judge import stated
-from understudy.judge.metrics import payload_error, worst
+from understudy.judge.statistics.metrics import payload_error, worst
 from understudy.model import simulation
-from understudy.reframe.played import Played
-from understudy.reframe.recording import PlannedRun
-from understudy.reframe.session import asks_to_run, exit_on_error
+from understudy.reframe.bases.played import Played
+from understudy.reframe.bases.recording import PlannedRun
+from understudy.reframe.session.session import asks_to_run, exit_on_error
 
 
 class SimulationSizes(Played):

@@ -32,11 +32,11 @@ from understudy.judge.accuracy import APPLICATION, CONTROLS, SKELETON
 from understudy.paths import command, where
 from understudy.reframe import spack
 from understudy.reframe.accuracy import Accuracy
-from understudy.reframe.evidence import AskedProgram, program_faults
-from understudy.reframe.interleaved import Arm
-from understudy.reframe.methods import lacks
-from understudy.reframe.recording import PlannedRun
-from understudy.reframe.session import exit_on_error
+from understudy.reframe.bases.completeness import AskedProgram, program_faults
+from understudy.reframe.bases.interleaved import Arm
+from understudy.reframe.bases.methods import lacks
+from understudy.reframe.bases.recording import PlannedRun
+from understudy.reframe.session.session import exit_on_error
 from understudy.reframe.systems import MPI, TYPE
 from understudy.skel import listing
 from understudy.skel.blocks import GroupBlocks, of_group

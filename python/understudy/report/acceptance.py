@@ -10,7 +10,7 @@ from understudy import __version__, units
 from understudy.contracts import run as runs
 from understudy.contracts.run import Run
 from understudy.errors import printable
-from understudy.judge.acceptance import Finding, Verdict
+from understudy.judge.acceptance.marks import Finding, Verdict
 from understudy.report import colours
 from understudy.report.template import environment
 

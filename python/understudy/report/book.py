@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from understudy.contracts.run import Run
-from understudy.judge.benchmarks import Row
-from understudy.judge.conditions import Case
+from understudy.judge.page.benchmarks import Row
+from understudy.judge.statistics.conditions import Case
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,8 +22,8 @@ import matplotlib
 from matplotlib.figure import Figure
 
 from understudy.errors import UnderstudyError, printable, refuse_exit
-from understudy.judge.conditions import Case
-from understudy.judge.transfer import Study
+from understudy.judge.fidelity.transfer import Study
+from understudy.judge.statistics.conditions import Case
 from understudy.paths import files, where
 from understudy.report import values
 from understudy.report.book import Book

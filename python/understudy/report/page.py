@@ -18,24 +18,22 @@ from understudy.contracts.run import Run
 from understudy.contracts.workload import Stream
 from understudy.errors import UnderstudyError, printable
 from understudy.files import write_text
-from understudy.judge import (
-    accuracy,
+from understudy.judge import accuracy, claims, overhead
+from understudy.judge.fidelity import transfer
+from understudy.judge.page import (
     benchmarks,
     canaries,
-    claims,
+    file_system_speeds,
     headline,
-    metrics,
-    overhead,
-    places,
+    last_two_sessions,
     programs,
-    recent,
     summary,
-    transfer,
 )
-from understudy.judge.conditions import Case, Condition, Failed
-from understudy.judge.limits import LIMIT_FRACTION
-from understudy.judge.matrix import matrix
-from understudy.judge.nights import Rule
+from understudy.judge.page.matrix import matrix
+from understudy.judge.statistics import metrics
+from understudy.judge.statistics.conditions import Case, Condition, Failed
+from understudy.judge.statistics.limits import LIMIT_FRACTION
+from understudy.judge.statistics.night_statistics import Rule
 from understudy.producers._reading import RATE
 from understudy.report import colours, figures
 from understudy.report.book import Book
@@ -157,8 +155,8 @@ def render(
     accurate = {id(case): list(programs.accuracies(case)) for case in cases}
     rows = [(case, row) for case in cases for row in accurate[id(case)]]
     found = summary.summarize(cases, failed, rows, study, overhead.cases(others), skipped)
-    changes = recent.changes(cases, rule)
-    place_rows = places.places(found.cases)
+    changes = last_two_sessions.changes(cases, rule)
+    place_rows = file_system_speeds.places(found.cases)
     first = headline.headline(found, place_rows, changes)
     full, left = {}, FIGURE_BYTES
     cases = _attention(cases, found)
@@ -187,7 +185,7 @@ def render(
         "interval": _interval,
         "estimate": _estimate,
         "figure": _figure,
-        "place": places.names(found.cases),
+        "place": file_system_speeds.names(found.cases),
         "colour": lambda place: colours.place_colour(place, book.places),
     }
     paths = [*(run.path for run in runs), *(run.path for run in failed)]

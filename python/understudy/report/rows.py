@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from understudy.judge.metrics import Spread
-from understudy.judge.nights import FASTER, SLOWER
-from understudy.judge.recent import Changes, Recent
-from understudy.judge.summary import Judged, Summary
+from understudy.judge.page.last_two_sessions import Changes, Recent
+from understudy.judge.page.summary import Judged, Summary
+from understudy.judge.statistics.metrics import Spread
+from understudy.judge.statistics.night_statistics import FASTER, SLOWER
 
 
 def as_row(first: list[str], found: Summary, changes: Changes | None) -> dict[str, Any]:

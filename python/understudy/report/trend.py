@@ -12,9 +12,9 @@ from typing import Any
 
 from understudy import __version__, units
 from understudy.errors import one_line, printable
-from understudy.judge.compare import apart
-from understudy.judge.nights import FASTER, SLOWER, Rule
-from understudy.judge.trend import Failure, Figure, Step, Trend, Upgrade
+from understudy.judge.comparison.case_comparison import apart
+from understudy.judge.comparison.trend import Failure, Figure, Step, Trend, Upgrade
+from understudy.judge.statistics.night_statistics import FASTER, SLOWER, Rule
 from understudy.report import colours
 from understudy.report.template import environment
 from understudy.units import plural

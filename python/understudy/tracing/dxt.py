@@ -14,11 +14,11 @@ import numpy as np
 from understudy.darshanlog import MORE_MEMORY, Log
 from understudy.errors import UnderstudyError
 from understudy.inference import constants as levels
-from understudy.inference.interfaces import not_junk
-from understudy.inference.rewrites import passes_of
-from understudy.inference.screen import MAX_BYTES, Screen
+from understudy.inference.log.impossible_values import MAX_BYTES, Screen
+from understudy.inference.log.interface_counters import not_junk
+from understudy.inference.log.trace_gaps import Ids, Kept, gaps
+from understudy.inference.steps.overwritten_files import passes_of
 from understudy.inference.table import ALL_RANKS
-from understudy.inference.trace_gaps import Ids, Kept, gaps
 from understudy.tracing.files import File, Made, Path
 from understudy.tracing.vocabulary import MAX_CALL_BYTES
 from understudy.units import plural, size

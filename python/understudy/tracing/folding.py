@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from understudy.semantics.syscalls import LINEAR
+from understudy.program.syscalls import LINEAR
 
 Row: TypeAlias = dict[str, Any]
 Linear: TypeAlias = tuple[int, ...]  # base, and a factor for each loop around, the outermost first

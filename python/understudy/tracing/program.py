@@ -8,7 +8,7 @@ from operator import itemgetter
 from typing import Any, Protocol
 
 from understudy.errors import UnderstudyError
-from understudy.semantics.program import (
+from understudy.program.instructions import (
     CALLERS,
     Body,
     Calls,
@@ -18,9 +18,9 @@ from understudy.semantics.program import (
     Stream,
     calls_of_system,
 )
-from understudy.semantics.syscalls import CallList, Entry, Tree
-from understudy.semantics.types import Provenance, Scaling, Source, identifier
-from understudy.semantics.workload import Workload
+from understudy.program.syscalls import CallList, Entry, Tree
+from understudy.program.types import Provenance, Scaling, Source, identifier
+from understudy.program.workload import Workload
 from understudy.tracing.files import File, Made, Path
 from understudy.tracing.folding import Item, fold, item_of, outer, row_of
 from understudy.tracing.processes import Processes

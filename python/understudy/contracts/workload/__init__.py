@@ -11,9 +11,9 @@ from understudy.contracts.workload.reading import build, is_current, load, parse
 from understudy.errors import UnderstudyError
 from understudy.files import read_text
 from understudy.paths import files
-from understudy.semantics.patterns import Dump, Operation, Pattern, Repeat, streams_of
-from understudy.semantics.program import Occurrence, Step, Stream
-from understudy.semantics.types import (
+from understudy.program.instructions import Occurrence, Step, Stream
+from understudy.program.patterns import Dump, Operation, Pattern, Repeat, streams_of
+from understudy.program.types import (
     CONFIDENCE,
     EVEN,
     MAX_DUMPS,
@@ -33,7 +33,7 @@ from understudy.semantics.types import (
     runs,
     runs_at_most,
 )
-from understudy.semantics.workload import Workload, numbers, provenance_of, structures
+from understudy.program.workload import Workload, numbers, provenance_of, structures
 
 __all__ = [
     "CONFIDENCE",

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from understudy.semantics.patterns import Dump, Operation, Pattern, Repeat
-from understudy.semantics.types import (
+from understudy.program.patterns import Dump, Operation, Pattern, Repeat
+from understudy.program.types import (
     CONFIDENCE,
     KEYS,
     Content,

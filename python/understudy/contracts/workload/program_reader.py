@@ -1,5 +1,5 @@
 """From the rows of understudy/workload/3, valid by its schema, to the program that they say: the
-mirror of `understudy.semantics.instructions`, which writes them."""
+mirror of `understudy.program.program_writer`, which writes them."""
 
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping
@@ -8,8 +8,8 @@ from typing import Any
 
 from understudy.contracts.workload.migration import decomposition, pairs
 from understudy.errors import UnderstudyError
-from understudy.semantics import syscalls
-from understudy.semantics.program import (
+from understudy.program import syscalls
+from understudy.program.instructions import (
     ALL_RANKS,
     CALLERS,
     WORDS,
@@ -28,7 +28,7 @@ from understudy.semantics.program import (
     Step,
     Stream,
 )
-from understudy.semantics.types import EVEN, Content, Lookups, Order, Variable
+from understudy.program.types import EVEN, Content, Lookups, Order, Variable
 
 Row = dict[str, Any]
 

@@ -15,11 +15,11 @@ from understudy.contracts.valid import TYPES, Check, explaining, validator
 from understudy.contracts.workload import migration, program_reader
 from understudy.errors import UnderstudyError
 from understudy.files import read_text
-from understudy.semantics import key_rules, patterns, rules
-from understudy.semantics.descriptor import old_schema, program_schema, schema
-from understudy.semantics.program import Stream
-from understudy.semantics.types import KEYS, SCHEMA, Provenance, Scaling, Source
-from understudy.semantics.workload import Workload
+from understudy.program import key_rules, patterns, rules
+from understudy.program.descriptor import old_schema, program_schema, schema
+from understudy.program.instructions import Stream
+from understudy.program.types import KEYS, SCHEMA, Provenance, Scaling, Source
+from understudy.program.workload import Workload
 
 
 def load(path: Path) -> Workload:

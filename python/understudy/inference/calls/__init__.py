@@ -1,0 +1,1 @@
+"""Calls of files: their numbers, sizes and places, as counters tell them."""

@@ -1,0 +1,1 @@
+"""The log: its records, screened and added up, as accesses of ranks to files."""

@@ -1,0 +1,1 @@
+"""File names: templates, the numbers in them and what these count."""

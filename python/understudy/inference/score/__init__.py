@@ -1,0 +1,1 @@
+"""The score: predicted counters beside logged ones, and the choice among candidates."""

@@ -1,0 +1,1 @@
+"""Steps: the dumps of a stream, their times, order, pace and variables."""

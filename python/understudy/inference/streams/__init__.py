@@ -1,0 +1,1 @@
+"""Streams: the files that belong together, and their role."""

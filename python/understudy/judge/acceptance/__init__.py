@@ -1,0 +1,1 @@
+"""Acceptance: the marks of a contract, and the runs that decide them."""

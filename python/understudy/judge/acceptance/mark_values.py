@@ -1,0 +1,134 @@
+"""The values of a run by which a mark is judged: a function for each metric of marks.
+
+docs/how-to/accept-a-system.md defines the metrics.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+from understudy.contracts.acceptance import READ, Mark
+from understudy.contracts.measurement import (
+    Benchmark,
+    DumpResult,
+    Measurement,
+    Played,
+    ProgramRun,
+)
+from understudy.contracts.run import RECORD_FILE, Run
+from understudy.judge.statistics import metrics
+from understudy.judge.statistics.conditions import (
+    RESTART_SUFFIX,
+    Condition,
+    Measured,
+    described,
+    method_of,
+)
+
+
+def _bandwidths(mark: Mark, run: Run, measurement: Measurement) -> Iterator[float]:
+    """Of each repetition, bytes over the sum of the times from first open to last close."""
+    if isinstance(measurement, Benchmark):
+        for sample in run.samples:
+            if (sample.metric, sample.stream) == ("bandwidth_bytes_per_s", mark.operation):
+                yield sample.value
+        return
+    for repetition in measurement.repetitions:
+        streams = [s for s in repetition.streams if belongs(mark, s.name, s.operation)]
+        elapsed_s = sum(d.elapsed_s for s in streams for d in s.dumps)
+        if elapsed_s > 0:
+            yield sum(s.bytes for s in streams) / elapsed_s
+
+
+def belongs(mark: Mark, name: str, operation: str) -> bool:
+    return name == mark.stream if mark.stream else operation == mark.operation
+
+
+def _restarts(mark: Mark, run: Run, measurement: Measurement) -> Iterator[float]:
+    """Seconds in which the checkpoints are read back."""
+    assert isinstance(measurement, Played), "of the player"
+    for repetition in measurement.repetitions:
+        streams = [
+            s for s in repetition.streams if restarted(mark, measurement, s.name, s.operation)
+        ]
+        if streams:
+            yield sum(d.elapsed_s for s in streams for d in s.dumps)
+
+
+def restarted(mark: Mark, measurement: Played, name: str, operation: str) -> bool:
+    if mark.stream:
+        return name in (mark.stream, mark.stream + RESTART_SUFFIX) and operation == READ
+    stream = described(measurement.workload, name)
+    return operation == READ and (
+        stream is None or stream.name != name or stream.role == "restart"
+    )
+
+
+def _elapsed(mark: Mark, run: Run, measurement: Measurement) -> Iterator[float]:
+    """At least the time until the last dump ended, whatever the record says."""
+    assert isinstance(measurement, Played | ProgramRun), "with repetitions"
+    for r in measurement.repetitions:
+        ends = (p.last_end_s for s in r.streams for d in s.dumps for p in d.phases)
+        yield max(r.elapsed_s, *ends)
+
+
+def _dump_times(mark: Mark, run: Run, measurement: Measurement) -> Iterator[float]:
+    """Of all dumps of a run, the quantile of their times from first open to last close."""
+    yield from _quantile(mark, measurement, lambda dump: dump.elapsed_s)
+
+
+def _rank_times(mark: Mark, run: Run, measurement: Measurement) -> Iterator[float]:
+    """The same of the seconds that the slowest rank spent in one phase of a dump."""
+    yield from _quantile(mark, measurement, lambda dump: max(p.rank_s.max for p in dump.phases))
+
+
+def _quantile(
+    mark: Mark, measurement: Measurement, seconds: Callable[[DumpResult], float]
+) -> Iterator[float]:
+    assert isinstance(measurement, Played | ProgramRun) and mark.quantile, "of dumps"
+    found = [
+        seconds(dump)
+        for repetition in measurement.repetitions
+        for stream in repetition.streams
+        if belongs(mark, stream.name, stream.operation)
+        for dump in stream.dumps
+    ]
+    if found:
+        yield metrics.quantile(found, mark.quantile)
+
+
+def _rates(mark: Mark, run: Run, measurement: Measurement) -> Iterator[float]:
+    for sample in run.samples:
+        if (sample.metric, sample.stream) == ("rate_per_s", mark.operation):
+            yield sample.value
+
+
+def errors(mark: Mark, run: Run, measurement: Measurement) -> Iterator[float]:
+    """The size of the worst error of payload."""
+    assert isinstance(measurement, Played), "of the player"
+    one = Measured(path=Path(RECORD_FILE), run=run, measurement=measurement)
+    alone = Condition(
+        method=method_of(one), facts=(), place=one.place, arm=run.identity.arm, runs=(one,)
+    )
+    yield abs(metrics.condition_error(alone))
+
+
+def _wrong_bytes(mark: Mark, run: Run, measurement: Measurement) -> Iterator[float]:
+    """Nothing where no byte was compared."""
+    checked = getattr(measurement, "verification", None)
+    if checked is not None and checked.bytes:
+        yield checked.wrong_bytes
+
+
+Values = Callable[[Mark, Run, Measurement], Iterator[float]]
+VALUES: Mapping[str, Values] = {
+    "bandwidth": _bandwidths,
+    "variability": _bandwidths,
+    "restart": _restarts,
+    "elapsed": _elapsed,
+    "dump-time": _dump_times,
+    "rank-time": _rank_times,
+    "metadata-rate": _rates,
+    "fidelity": errors,
+    "data-errors": _wrong_bytes,
+    "survival": _wrong_bytes,
+}

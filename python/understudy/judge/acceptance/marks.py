@@ -1,0 +1,564 @@
+"""Whether storage reached the marks of an acceptance: pass, fail or undecided, with the evidence.
+
+A mark passes only by runs that were made, on storage, and in enough sessions; a failed run counts
+against it. docs/how-to/accept-a-system.md defines each metric and how it is decided.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from statistics import median
+
+from understudy import producers, units
+from understudy.contracts import run as runs
+from understudy.contracts.acceptance import EVERY, MDTEST, PLAYER, READ, Acceptance, Mark
+from understudy.contracts.acceptance_plan import Plan
+from understudy.contracts.measurement import Benchmark, Measurement, Played
+from understudy.contracts.run import Run
+from understudy.errors import UnderstudyError
+from understudy.judge.acceptance import mark_values, pinned_runs
+from understudy.judge.statistics import night_statistics
+from understudy.judge.statistics.cache import IN_MEMORY, memory_of_nodes, remedies, volume
+from understudy.judge.statistics.compared_samples import nights_of
+from understudy.judge.statistics.limits import LIMIT_FRACTION
+from understudy.judge.statistics.night_statistics import NIGHTS, Rule, Session
+from understudy.units import plural
+
+PASS, FAIL, UNDECIDED = "pass", "fail", "undecided"
+STATES = (FAIL, UNDECIDED, PASS)
+BY_HAND = "by hand"  # and the day: the session of runs that state none
+STORAGE, MEMORY, CACHE, UNKNOWN = (
+    "storage",
+    "file system in memory",
+    "page cache possible",
+    "not known",
+)
+NO_MEMORY = "run it as a check (--mode accept), whose job notes the memory of its nodes"
+NO_LEDGER = "no ledger: records that were edited or removed do not show"
+SHOWN_KEYS = 3  # in which conditions differ
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRow:
+    """A run as evidence; `values` of its repetitions, none of a failed run; `remedy` is what would
+    make storage serve what the page cache may have served, `small` says that it moves less than
+    fits into the memory of its nodes."""
+
+    run: Run
+    values: tuple[float, ...]
+    failure: str | None
+    served: str  # STORAGE, MEMORY, CACHE or UNKNOWN
+    remedy: str = ""
+    small: str = ""
+    night: int = 0  # from 0; sessions that begin within the time that the file states share it
+
+    @property
+    def session(self) -> str:
+        return _session(self.run)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """A mark and what became of it. `value` with `low` and `high` is in the unit of the mark;
+    None where nothing was measured, infinite where there is no bound."""
+
+    mark: Mark
+    state: str
+    why: str
+    rows: tuple[RunRow, ...] = ()
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+    left_out: tuple[str, ...] = ()  # why runs that the mark is of do not count, of each
+    pinned: str | None = None  # SHA-256 of the workload; None where nothing pins it
+    missing: tuple[int, ...] = ()  # sessions of the plan without a run of the mark
+
+    @property
+    def failed(self) -> int:
+        return sum(row.failure is not None for row in self.rows)
+
+    @property
+    def nights(self) -> int:
+        return len({row.night for row in self.rows if row.failure is None})
+
+    @property
+    def omitted(self) -> str:
+        """Runs that do not count, in words; empty if there are none."""
+        return "; ".join(
+            f"{plural(n, 'run')} left out: {why}" for why, n in Counter(self.left_out).items()
+        )
+
+    @property
+    def served(self) -> str:
+        """What the values are of, by the worst of the runs."""
+        found = {row.served for row in self.rows if row.failure is None}
+        return next((s for s in (CACHE, UNKNOWN, MEMORY, STORAGE) if s in found), "not measured")
+
+    @property
+    def warning(self) -> str:
+        """Of runs that move too few bytes, or could be of anything; empty if there is none."""
+        small = [row.small for row in self.rows if row.small]
+        found = []
+        if small and not self.mark.cache_allowed:
+            found.append(
+                f"{len(small)} of {len(self.rows)} runs move less than the memory of their nodes, "
+                f"such as {small[0]}: caches of servers may take it, too"
+            )
+        played = {r.run.producer.workload.sha256 for r in self.rows if r.run.producer.workload}
+        if self.pinned is None and played:
+            found.append(
+                f"nothing pins what ran: state workload_sha256: {', '.join(sorted(played))}"
+            )
+        return "; ".join(found)
+
+    @property
+    def result(self) -> str:
+        """The value with its interval, in words."""
+        if self.value is None:
+            return "not measured"
+        text = self.mark.text(self.value)
+        if self.low is None or self.high is None:
+            return text
+        if math.isinf(self.high) and not self.low > 0:
+            return f"{text} (no interval)"
+        return f"{text} ({self.mark.text(self.low)} to {self.mark.text(self.high)})"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """All marks of a file. `unclaimed` counts runs of the system that no mark is of, `unread` has
+    a message for each record that does not count: it may be one that failed. `span` are the first
+    and the last start of all runs."""
+
+    acceptance: Acceptance
+    findings: tuple[Finding, ...]
+    runs: int
+    failed: int
+    unclaimed: int
+    unread: tuple[str, ...] = ()
+    span: tuple[str, str] | None = None
+    plan: Plan | None = None
+    kept: str = NO_LEDGER  # what shows that records were edited or removed
+    nights_differ: float = NIGHTS  # as stated
+
+    @property
+    def sessions(self) -> str:
+        """Of the plan, in words: planned, run, failed and missing."""
+        night = (
+            f"those within {units.quantity(self.acceptance.night_s, units.SECONDS)} count once, "
+            f"nights differ by {units.share(self.nights_differ)}"
+        )
+        if self.plan is None:
+            return f"{night}; no plan: what was left away does not show"
+        names = {self.plan.turn(k): k for k in range(1, self.plan.sessions + 1)}
+        rows = [row for f in self.findings for row in f.rows]
+        run = {row.run.identity.turn for row in rows}
+        failed = {row.run.identity.turn for row in rows if row.failure is not None}
+        missing = [str(k) for name, k in names.items() if name not in run]
+        told = f"{len(names)} sessions planned, {len(run)} run, {len(failed)} with failed runs, "
+        told += f"missing: {', '.join(missing)}" if missing else "none missing"
+        return f"{told}; {night}"
+
+    @property
+    def state(self) -> str:
+        found = {f.state for f in self.findings} | ({UNDECIDED} if self.unread else set())
+        return next(s for s in STATES if s in found)
+
+    def count(self, state: str) -> int:
+        return sum(finding.state == state for finding in self.findings)
+
+    @property
+    def sentence(self) -> str:
+        """The verdict, for the head of the page."""
+        total = len(self.findings)
+        counts = f"{self.count(PASS)} of {total} marks passed"
+        more = [
+            f"{n} {word}"
+            for word, n in (("failed", self.count(FAIL)), ("undecided", self.count(UNDECIDED)))
+            if n
+        ]
+        head = {
+            PASS: "Accepted",
+            FAIL: "Not accepted",
+            UNDECIDED: "Not decided",
+        }[self.state]
+        left_out = len(self.unread)
+        if left_out:
+            more.append(f"{plural(left_out, 'fault')} of records")
+        return f"{head}: {', '.join([counts, *more])}."
+
+    @property
+    def left_out(self) -> int:
+        """Runs that a mark is of and that do not count for it, of all marks."""
+        return sum(len(finding.left_out) for finding in self.findings)
+
+    @property
+    def first(self) -> Finding | None:
+        """The mark to look at first; None where all passed."""
+        worst = [f for f in self.findings if f.state == self.state]
+        return worst[0] if worst and self.state != PASS else None
+
+
+def judge(
+    acceptance: Acceptance,
+    found: Iterable[Run],
+    unread: Iterable[str] = (),
+    plan: Plan | None = None,
+    kept: str = NO_LEDGER,
+    rule: Rule = Rule(),  # noqa: B008
+) -> Verdict:
+    """Every mark by the runs that it is of; `unread` and `kept`: see `Verdict`."""
+    planned = None
+    if plan is not None:
+        if plan.marks_sha256 != acceptance.sha256:
+            raise UnderstudyError(
+                f"{acceptance.path}: is not the file that the plan {plan.name} was made of: "
+                f"expected the SHA-256 {plan.marks_sha256}, found {acceptance.sha256}"
+            )
+        planned = frozenset(plan.turn(k) for k in range(1, plan.sessions + 1))
+    counted = [run for run in found if acceptance.covers(run.place.system, run.identity.time)]
+    nights = _nights(counted, acceptance.night_s)
+    claimed: set[str] = set()
+    findings = []
+    for mark in acceptance.marks:
+        of_mark = [run for run in counted if pinned_runs.matches(run, mark)]
+        claimed |= {run.identity.id for run in of_mark}
+        pinned = pinned_runs.pin(mark)
+        why = {run.identity.id: pinned_runs.differs(run, mark, pinned, planned) for run in of_mark}
+        own = [run for run in of_mark if not why[run.identity.id]]
+        made = _finding(mark, own, nights, rule)
+        if not own and (lacking := pinned_runs.lacking(mark, counted)):
+            made = replace(made, why=lacking)
+        made = replace(made, left_out=tuple(filter(None, why.values())), pinned=pinned)
+        if made.left_out and not own:
+            made = replace(made, why=f"not run; {made.omitted}")
+        findings.append(_whole(made, plan))
+    times = [run.identity.time for run in counted]
+    return Verdict(
+        acceptance=acceptance,
+        findings=tuple(findings),
+        runs=len(counted),
+        failed=sum(run.failed for run in counted),
+        unclaimed=sum(run.identity.id not in claimed for run in counted),
+        unread=tuple(unread),
+        span=(min(times), max(times)) if times else None,
+        plan=plan,
+        kept=kept,
+        nights_differ=rule.nights,
+    )
+
+
+def _whole(made: Finding, plan: Plan | None) -> Finding:
+    """What was planned and not run is not passed."""
+    if plan is None:
+        return made
+    run = {row.run.identity.turn for row in made.rows}
+    missing = tuple(k for k in range(1, plan.sessions + 1) if plan.turn(k) not in run)
+    made = replace(made, missing=missing)
+    if not missing or made.state != PASS:
+        return made
+    named = ", ".join(map(str, missing))
+    return _with(made, UNDECIDED, f"{made.why}, but sessions of the plan are missing: {named}")
+
+
+def _session(run: Run) -> str:
+    return run.identity.session or f"{BY_HAND} {run.identity.time[:10]}"
+
+
+def _nights(found: Iterable[Run], night_s: float) -> Mapping[str, int]:
+    """The night of each session."""
+    begun: dict[str, str] = {}
+    for run in found:
+        name = _session(run)
+        begun[name] = min(run.identity.time, begun.get(name, run.identity.time))
+    return nights_of(begun, night_s / 3600)
+
+
+# -- values of a run -----------------------------------------------------------------------------
+
+
+def _row(mark: Mark, run: Run) -> RunRow:
+    if run.failed:
+        return RunRow(
+            run=run,
+            values=(),
+            served=UNKNOWN,
+            failure=run.failure,
+        )
+    measurement = producers.measured(run)
+    assert measurement is not None, "a run that did not fail has a measurement"
+    values = tuple(mark_values.VALUES[mark.metric](mark, run, measurement))
+    if not values and mark.of.scatters:
+        raise UnderstudyError(_nothing(mark, measurement))
+    if mark.metric not in _EXACT and mark.program == PLAYER:
+        error = next(mark_values.errors(mark, run, measurement))
+        if error > LIMIT_FRACTION:
+            raise UnderstudyError(
+                f"run {run.identity.id} moved {error:.0%} more or less than its workload has"
+            )
+    served, remedy = _served(mark, run, measurement)
+    return RunRow(
+        run=run,
+        values=values,
+        failure=None,
+        served=served,
+        remedy=remedy,
+        small="" if served == MEMORY else _small(mark, run, measurement),
+    )
+
+
+def _small(mark: Mark, run: Run, measurement: Measurement) -> str:
+    """Bytes and memory, where a run moves fewer than its nodes have."""
+    if not mark.of.scatters or mark.program == MDTEST:
+        return ""
+    memory_bytes = memory_of_nodes(run, measurement)
+    moved = volume(measurement, _names(mark, measurement))
+    if memory_bytes is None or moved is None or moved >= memory_bytes:
+        return ""
+    return f"{units.size(moved)} of {units.size(memory_bytes)}"
+
+
+def _nothing(mark: Mark, measurement: Measurement) -> str:
+    if isinstance(measurement, Benchmark):
+        known = {rate.operation for rate in measurement.rates}
+        return f"no figure of {mark.operation}, only of {', '.join(sorted(known)) or 'nothing'}"
+    names = {s.name for r in measurement.repetitions for s in r.streams}
+    what = f"stream {mark.stream}" if mark.stream else f"stream to {mark.operation or READ}"
+    return f"no {what}; the runs have {', '.join(sorted(names)) or 'none'}"
+
+
+def _served(mark: Mark, run: Run, measurement: Measurement) -> tuple[str, str]:
+    """Whether the values are those of storage, and what would make them so."""
+    if run.storage.type in IN_MEMORY:
+        return MEMORY, ""
+    if mark.program == MDTEST or not mark.of.scatters:
+        return STORAGE, ""
+    if run.cache is None:
+        return UNKNOWN, NO_MEMORY
+    remedy = remedies(run, measurement, _names(mark, measurement))
+    return (CACHE, remedy) if remedy else (STORAGE, "")
+
+
+def _names(mark: Mark, measurement: Measurement) -> set[str]:
+    """The streams, or the operation of a benchmark, that a mark is of."""
+    if isinstance(measurement, Benchmark):
+        return {str(mark.operation)}
+    return {
+        s.name
+        for s in measurement.repetitions[0].streams
+        if mark.metric == "elapsed"
+        or (
+            mark.metric == "restart"
+            and isinstance(measurement, Played)
+            and mark_values.restarted(mark, measurement, s.name, s.operation)
+        )
+        or mark_values.belongs(mark, s.name, s.operation)
+    }
+
+
+# -- verdicts ------------------------------------------------------------------------------------
+
+
+def _finding(mark: Mark, own: Sequence[Run], nights: Mapping[str, int], rule: Rule) -> Finding:
+    if not own:
+        return Finding(mark=mark, state=UNDECIDED, why="not run")
+    try:
+        rows = tuple(
+            replace(row, night=nights[row.session])
+            for row in sorted((_row(mark, run) for run in own), key=_order)
+        )
+    except UnderstudyError as error:
+        bare = tuple(
+            RunRow(run=run, values=(), failure=run.failure, served=UNKNOWN) for run in own
+        )
+        return Finding(mark=mark, state=UNDECIDED, why=str(error), rows=bare)
+    made = _judged(mark, rows, rule)
+    failed = [row for row in rows if row.failure is not None]
+    if len(failed) > mark.allow_failed:
+        why = f"{len(failed)} of {len(rows)} runs failed, at most {mark.allow_failed} may"
+        return _with(made, FAIL, f"{why}; {made.why}" if made.why else why)
+    if failed:
+        return _with(made, made.state, f"{made.why}; {len(failed)} of {len(rows)} runs failed")
+    return made
+
+
+def _order(row: RunRow) -> tuple[str, str]:
+    return row.run.identity.time, row.run.identity.id
+
+
+def _with(made: Finding, state: str, why: str) -> Finding:
+    return replace(made, state=state, why=why)
+
+
+def _judged(mark: Mark, rows: tuple[RunRow, ...], rule: Rule) -> Finding:
+    if not mark.of.scatters:
+        return _EXACT[mark.metric](mark, rows)
+    good = [row for row in rows if row.failure is None]
+    if not good:
+        return Finding(mark=mark, state=UNDECIDED, why="no run was measured", rows=rows)
+    every = mark.statistic == EVERY
+    made = _every(mark, rows, good) if every else _median(mark, rows, good, rule)
+    if made.state == FAIL and every:
+        return made
+    if differing := _differing(good):
+        why = f"the runs are of different conditions, they differ in {differing}: use where"
+        return _with(made, UNDECIDED, why)
+    if made.state == PASS and not mark.cache_allowed and made.served in (CACHE, UNKNOWN):
+        words = {CACHE: "the page cache may have served it", UNKNOWN: "cache or storage: unknown"}
+        how = "; ".join(dict.fromkeys(row.remedy for row in good if row.served == made.served))
+        return _with(made, UNDECIDED, f"{made.why}, but {words[made.served]}: {how}")
+    return made
+
+
+def _differing(good: Sequence[RunRow]) -> str:
+    """The keys in which conditions differ; empty where they are equal."""
+    keys = list(runs.differences([runs.condition(row.run) for row in good])[0])
+    more = f" and {len(keys) - SHOWN_KEYS} more" if len(keys) > SHOWN_KEYS else ""
+    return ", ".join(keys[:SHOWN_KEYS]) + more
+
+
+def _every(mark: Mark, rows: tuple[RunRow, ...], good: Sequence[RunRow]) -> Finding:
+    """By the worst repetition of all runs."""
+    values = [value for row in good for value in row.values]
+    worst = min(values) if mark.at_least else max(values)
+    reached = worst >= mark.limit if mark.at_least else worst <= mark.limit
+    made = Finding(mark=mark, state=PASS if reached else FAIL, why="", rows=rows, value=worst)
+    if not reached:
+        missed = sum((v < mark.limit) if mark.at_least else (v > mark.limit) for v in values)
+        return _with(made, FAIL, f"{missed} of {len(values)} repetitions missed {mark.demand}")
+    if made.nights < mark.sessions:
+        return _with(made, UNDECIDED, _few(made))
+    what = f"all {len(values)} repetitions" if len(values) > 1 else "the only repetition"
+    return _with(made, PASS, f"{what} reached {mark.demand}")
+
+
+def _few(made: Finding, nights: int | None = None) -> str:
+    count = made.nights if nights is None else nights
+    return f"sessions in {plural(count, 'night')}, {made.mark.sessions} needed"
+
+
+def _lost(failed: int, runs: int) -> bool:
+    """Whether the median of runs may be that of one that failed."""
+    from scipy import special
+
+    return bool(special.bdtr(failed, runs, 0.5) > 1 - night_statistics.CONFIDENCE)
+
+
+def _since(
+    mark: Mark,
+    sessions: list[Session],
+    good: Sequence[RunRow],
+    names: Sequence[tuple[int, str]],
+    rule: Rule,
+) -> tuple[list[Session], str]:
+    """The sessions since the last change, and since when that is."""
+    points = night_statistics.changes(sessions, rule)
+    if not points:
+        return sessions, ""
+    first, at = [0, *points][-2:]
+    begun = min(row.run.identity.time for row in good if row.session == names[at][1])
+    step = night_statistics.measure(sessions[first:at], sessions[at:], rule).step
+    word = night_statistics.SLOWER if (step < 0) == mark.at_least else night_statistics.FASTER
+    return sessions[at:], f" since {begun[:10]} ({word} than before)"
+
+
+def _median(mark: Mark, rows: tuple[RunRow, ...], good: Sequence[RunRow], rule: Rule) -> Finding:
+    """By the interval of the level of nights, or of their variability. A session counts with the
+    medians of its runs; of the level, only those since the last change count."""
+    varies = mark.metric == "variability"
+    found: dict[tuple[int, str], list[float]] = {}
+    for row in good:  # by time
+        found.setdefault((row.night, row.session), []).append(median(row.values))
+    sessions = [Session(night=night, values=tuple(own)) for (night, _), own in found.items()]
+    made = Finding(mark=mark, state=UNDECIDED, why="", rows=rows)
+    since = ""
+    if not varies:
+        sessions, since = _since(mark, sessions, good, list(found), rule)
+    each = {session.night for session in sessions}
+    if varies and len(each) < 2:
+        return _with(made, UNDECIDED, _few(made))
+    value, low, high = (
+        night_statistics.variability(sessions)
+        if varies
+        else night_statistics.level(sessions, rule)
+    )
+    made = replace(made, value=value, low=low, high=high)
+    if len(each) < mark.sessions:
+        return _with(made, UNDECIDED, f"{_few(made, len(each))}{since}")
+    surely, never = (
+        (low >= mark.limit, high < mark.limit)
+        if mark.at_least
+        else (high <= mark.limit, low > mark.limit)
+    )
+    over = f"over {len(each)} nights{since}"
+    if surely and made.failed and not varies and _lost(made.failed, len(rows)):
+        return _with(made, UNDECIDED, "failed runs have no value, and may be those of the median")
+    if surely:
+        return _with(made, PASS, f"the interval {over} reaches {mark.demand}")
+    if never:
+        return _with(made, FAIL, f"the interval {over} misses {mark.demand}")
+    return _with(made, UNDECIDED, f"the interval {over} holds the limit: more nights are needed")
+
+
+def _fidelity(mark: Mark, rows: tuple[RunRow, ...]) -> Finding:
+    values = [value for row in rows for value in row.values]
+    if not values:
+        return Finding(mark=mark, state=UNDECIDED, why="no run was measured", rows=rows)
+    missed = sum(value > mark.limit for value in values)
+    why = (
+        f"the payload of {missed} of {len(values)} runs is farther off"
+        if missed
+        else f"the payload of all {len(values)} runs is within {mark.text(mark.limit)}"
+    )
+    return _enough(
+        Finding(mark=mark, state=FAIL if missed else PASS, why=why, rows=rows, value=max(values))
+    )
+
+
+def _data_errors(mark: Mark, rows: tuple[RunRow, ...]) -> Finding:
+    good = [row for row in rows if row.failure is None]
+    compared = [row for row in good if row.values]
+    wrong = sum(value for row in compared for value in row.values)
+    made = Finding(mark=mark, state=PASS, why="", rows=rows, value=wrong if compared else None)
+    if wrong > mark.limit:
+        return _with(made, FAIL, f"{mark.text(wrong)} read back differ from what was written")
+    if not compared or len(compared) < len(good):
+        return _with(made, UNDECIDED, f"contents compared in {len(compared)} of {len(rows)} runs")
+    least = min(_compared_bytes(row) for row in compared)
+    why = f"no wrong byte in {len(compared)} runs, of at least {units.size(least)} each"
+    return _enough(_with(made, PASS, why))
+
+
+def _compared_bytes(row: RunRow) -> int:
+    measurement = producers.measured(row.run)
+    checked = getattr(measurement, "verification", None)
+    return int(checked.bytes) if checked else 0
+
+
+def _survival(mark: Mark, rows: tuple[RunRow, ...]) -> Finding:
+    """Runs that ended well and whose contents were right."""
+    good = [row for row in rows if row.failure is None]
+    wrong = sum(value for row in good for value in row.values)
+    right = sum(bool(row.values) or mark.program != PLAYER for row in good)
+    made = Finding(mark=mark, state=PASS, why="", rows=rows, value=float(right))
+    if wrong:
+        return _with(made, FAIL, f"{wrong:,.0f} B read back differ from what was written")
+    if len(good) > right:
+        return _with(made, UNDECIDED, f"contents compared in {right} of {len(rows)} runs")
+    if right < mark.limit:
+        return _with(made, UNDECIDED, f"{mark.text(right)} survived, {mark.limit:.0f} needed")
+    return _enough(_with(made, PASS, f"all {right} runs ended, with the right contents"))
+
+
+def _enough(made: Finding) -> Finding:
+    if made.state == PASS and made.nights < made.mark.sessions:
+        return _with(made, UNDECIDED, _few(made))
+    return made
+
+
+_EXACT: Mapping[str, Callable[[Mark, tuple[RunRow, ...]], Finding]] = {
+    "fidelity": _fidelity,
+    "data-errors": _data_errors,
+    "survival": _survival,
+}

@@ -1,0 +1,1 @@
+"""Comparisons: two sets of runs, and trends over sessions."""

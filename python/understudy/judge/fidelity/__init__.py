@@ -1,0 +1,1 @@
+"""Fidelity of replicas, and their transfer to other storage."""

@@ -1,0 +1,1 @@
+"""Summaries that the page and the terminal show."""

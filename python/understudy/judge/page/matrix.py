@@ -1,0 +1,74 @@
+"""The cases of a page as a matrix: what was run, by where and how."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from statistics import median
+
+from understudy import units
+from understudy.judge.page.summary import Judged
+
+LEAST = 2  # cells that are a picture
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cell:
+    """The cases of one name in one place by one method, worst first."""
+
+    cases: tuple[Judged, ...]
+
+    @property
+    def worst(self) -> Judged:
+        return self.cases[0]
+
+    @property
+    def speed(self) -> tuple[str, float] | None:
+        """The operation and the median bandwidth (bytes/s) of the worst case: of writes, or of
+        reads where it has no other."""
+        for name, found in (("write", self.worst.write), ("read", self.worst.read)):
+            if found:
+                return name, found.median
+        return None
+
+    @property
+    def cached(self) -> bool:
+        """Whether the page cache can have served that."""
+        return self.speed is not None and self.speed[0] in self.worst.cached
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Matrix:
+    """`places` have the columns of each, its methods; `rows` a cell for each of them, or None."""
+
+    places: tuple[tuple[str, tuple[str, ...]], ...]
+    rows: tuple[tuple[str, tuple[Cell | None, ...]], ...]
+
+    @property
+    def unit(self) -> tuple[float, str]:
+        """Divisor and name of one unit for all cells: that of the middle speed."""
+        speeds = [c.speed[1] for _, cells in self.rows for c in cells if c and c.speed]
+        return units.unit(median(speeds) if speeds else 1.0)
+
+
+def matrix(cases: Sequence[Judged]) -> Matrix | None:
+    """The matrix of cases that are sorted worst first; rows keep that order. None where it would
+    show no more than the list."""
+    columns = sorted({(case.place, case.method) for case in cases})
+    found: dict[str, dict[tuple[str, str], list[Judged]]] = {}
+    for case in cases:
+        found.setdefault(case.name, {}).setdefault((case.place, case.method), []).append(case)
+    if sum(map(len, found.values())) < LEAST:
+        return None
+    return Matrix(
+        places=tuple(
+            (place, tuple(method for _, method in own))
+            for place, own in groupby(columns, key=lambda column: column[0])
+        ),
+        rows=tuple(
+            (
+                name,
+                tuple(Cell(cases=tuple(here[c])) if c in here else None for c in columns),
+            )
+            for name, here in found.items()
+        ),
+    )

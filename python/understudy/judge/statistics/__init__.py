@@ -1,0 +1,1 @@
+"""Metrics of runs, and the statistics of nights, conditions and pools."""

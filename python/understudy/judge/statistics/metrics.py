@@ -1,0 +1,342 @@
+"""The metrics of runs; docs/metrics.md defines each in prose. Bytes and seconds throughout."""
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from statistics import median
+from typing import Any
+
+from understudy.contracts.measurement import DumpResult, Played, PlayedDump, StreamResult
+from understudy.contracts.workload import Workload, numbers, provenance_of
+from understudy.errors import UnderstudyError
+from understudy.judge import stated
+from understudy.judge.statistics import cache, pauses
+from understudy.judge.statistics.conditions import (
+    AS_DESCRIBED,
+    Case,
+    Condition,
+    Measured,
+    described,
+)
+from understudy.judge.statistics.limits import LIMIT_FRACTION
+from understudy.judge.statistics.pauses import Pauses
+from understudy.model import simulation
+
+DATA_PHASES = ("write", "read")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spread:
+    """Lowest, median and highest of `n` values."""
+
+    low: float
+    median: float
+    high: float
+    n: int
+
+
+def spread(values: Iterable[float]) -> Spread | None:
+    """None where nothing was measured."""
+    found = sorted(values)
+    if not found:
+        return None
+    return Spread(low=found[0], median=median(found), high=found[-1], n=len(found))
+
+
+def payload_error(moved: int, planned: float) -> float:
+    """(moved - planned) / planned; a dump planned as nothing is right only if nothing moved."""
+    if planned == 0:
+        return 0.0 if moved == 0 else float("inf")
+    return (moved - planned) / planned
+
+
+def worst(errors: Iterable[float]) -> float:
+    """The error farthest from zero."""
+    return max(errors, key=abs, default=0.0)
+
+
+def planned_bytes(dump: PlayedDump, condition: Condition) -> float:
+    return dump.described_bytes * condition.bytes_scale
+
+
+def dump_error(dumps: Sequence[DumpResult], condition: Condition) -> float:
+    """Worst payload error of one dump over its repetitions; a program's has no plan to miss."""
+    return worst(
+        payload_error(d.bytes, planned_bytes(d, condition))
+        for d in dumps
+        if isinstance(d, PlayedDump)
+    )
+
+
+def stream_error(condition: Condition, name: str) -> float:
+    """Worst payload error of a stream's dumps."""
+    return worst(dump_error(dumps, condition) for dumps in condition.dumps(name).values())
+
+
+def condition_error(condition: Condition) -> float:
+    """Worst payload error over all dumps; a described dump that was not played counts -100 %."""
+    errors = [stream_error(condition, name) for name in condition.stream_names()]
+    for stream in condition.workload.streams if condition.program is None else ():
+        played = condition.dumps(stream.name)
+        if any(len(played.get(i, ())) < condition.repetitions for i in range(stream.dump_count)):
+            errors.append(-1.0)
+    return worst(errors)
+
+
+def total_bandwidth(condition: Condition, operation: str) -> Spread | None:
+    """Payload over I/O time, of all repetitions of a condition."""
+    return spread(bandwidths(condition.runs, operation, lambda dump: dump.io_s))
+
+
+def nearest(case: Case) -> Condition:
+    """The condition that is as near to the original as there is: with pauses, and from storage."""
+    return min(
+        case.conditions,
+        key=lambda c: (
+            c.time_scale == 0,
+            c.method != AS_DESCRIBED,
+            bool(verdict(c).cached),
+            total_bandwidth(c, "write") is None,
+        ),
+    )
+
+
+def io_seconds(condition: Condition) -> Spread | None:
+    """Of each repetition, the I/O time of all its dumps."""
+    every = (r for run in condition.runs for r in run.measurement.repetitions)
+    return spread(sum(s.io_s for s in r.streams) for r in every)
+
+
+def bandwidths(
+    runs: Iterable[Measured],
+    operation: str,
+    time: Callable[[DumpResult], float] = lambda dump: dump.elapsed_s,
+) -> list[float]:
+    """Of each repetition, the payload of all streams with that operation over the sum of their
+    dumps' times; one that moved nothing has no speed."""
+    values = []
+    for run in runs:
+        for repetition in run.measurement.repetitions:
+            streams = [s for s in repetition.streams if s.moved(operation)]
+            took_s = sum(time(d) for s in streams for d in s.dumps)
+            if took_s > 0:
+                values.append(sum(s.moved(operation) for s in streams) / took_s)
+    return values
+
+
+def stream_bandwidth(streams: Iterable[StreamResult]) -> Spread | None:
+    """Payload over I/O time."""
+    return spread(s.io_bandwidth_bytes_per_s for s in streams if s.io_s > 0 and s.bytes)
+
+
+def container_bytes(streams: Iterable[StreamResult]) -> Spread | None:
+    """Bytes on storage beyond the payload, per repetition; None where storage was not measured."""
+    values = []
+    for stream in streams:
+        grown = [d.file_bytes - d.bytes for d in stream.dumps if d.file_bytes is not None]
+        if grown:
+            values.append(sum(grown))
+    return spread(values)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What one condition came to. `state` is pass, fail or undecided."""
+
+    condition: Condition
+    error: float
+    compared_bytes: int
+    wrong_bytes: int
+    verified_runs: int
+    write: Spread | None
+    read: Spread | None
+    cached: frozenset[str]  # operations that the page cache can have served, as the records say
+    elapsed: tuple[Spread | None, Spread | None]  # the same from first open to last close
+    remedies: tuple[str, ...] = ()  # what would make storage serve them
+
+    @property
+    def state(self) -> str:
+        if self.wrong_bytes or abs(self.error) > LIMIT_FRACTION:
+            return "fail"
+        return "pass" if self.verified_runs == len(self.condition.runs) else "undecided"
+
+
+def verdict(condition: Condition) -> Verdict:
+    played = [r.measurement for r in condition.runs if isinstance(r.measurement, Played)]
+    checked = [m.verification for m in played if m.verification is not None]
+    return Verdict(
+        condition=condition,
+        error=condition_error(condition),
+        compared_bytes=sum(v.bytes for v in checked),
+        wrong_bytes=sum(v.wrong_bytes for v in checked),
+        verified_runs=sum(v.bytes > 0 for v in checked),
+        write=total_bandwidth(condition, "write"),
+        read=total_bandwidth(condition, "read"),
+        elapsed=(
+            spread(bandwidths(condition.runs, "write")),
+            spread(bandwidths(condition.runs, "read")),
+        ),
+        cached=frozenset(_cached(condition)),
+        remedies=tuple(dict.fromkeys(filter(None, map(_remedy, condition.runs)))),
+    )
+
+
+def _cached(condition: Condition) -> Iterator[str]:
+    for run in condition.runs:
+        served = (run.run.cache or {}).get("may_serve", ())
+        streams = run.measurement.repetitions[0].streams
+        yield from (s.operation for s in streams if s.name in served)
+
+
+def _remedy(run: Measured) -> str:
+    names = {s.name for s in run.measurement.repetitions[0].streams}
+    return cache.remedies(run.run, run.measurement, names)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RankRow:
+    """Seconds of the ranks in the dump and repetition where one rank spent most on the phase."""
+
+    condition: Condition
+    stream: str
+    phase: str
+    dump: int
+    seconds: tuple[float, float, float, float, float, float]
+    imbalance: float | None
+
+
+def slowest_phases(condition: Condition) -> Iterator[RankRow]:
+    """Per stream and phase the order statistics of the slowest dump; max / median is imbalance."""
+    for name in condition.stream_names():
+        slowest: dict[str, tuple[int, Any]] = {}
+        for index, dumps in condition.dumps(name).items():
+            for phase in (p for d in dumps for p in d.phases):
+                held = slowest.get(phase.phase)
+                if held is None or phase.rank_s.max > held[1].max:
+                    slowest[phase.phase] = (index, phase.rank_s)
+        for phase_name, (index, s) in slowest.items():
+            yield RankRow(
+                condition=condition,
+                stream=name,
+                phase=phase_name,
+                dump=index,
+                seconds=(s.min, s.q25, s.median, s.q75, s.q95, s.max),
+                imbalance=s.max / s.median if s.median > 0 else None,
+            )
+
+
+TAILS = (0.5, 0.95, 0.99, 1.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TailRow:
+    """Seconds of the dumps of a stream, of all repetitions, at the shares TAILS."""
+
+    condition: Condition
+    stream: str
+    dumps: int
+    seconds: tuple[float, ...]
+
+
+def tails(condition: Condition) -> Iterator[TailRow]:
+    """Per stream the quantiles of the times of its dumps, from first open to last close."""
+    for name in condition.stream_names():
+        took_s = [d.elapsed_s for dumps in condition.dumps(name).values() for d in dumps]
+        if took_s:
+            yield TailRow(
+                condition=condition,
+                stream=name,
+                dumps=len(took_s),
+                seconds=tuple(quantile(took_s, share) for share in TAILS),
+            )
+
+
+def quantile(values: Iterable[float], share: float) -> float:
+    """The smallest value with at least that share of the values at or below it."""
+    ordered = sorted(values)
+    return ordered[max(0, math.ceil(share * len(ordered) * (1 - 1e-12)) - 1)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatedRow:
+    """A condition against what the text of its simulation states."""
+
+    condition: Condition
+    accuracy: simulation.Accuracy
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stated:
+    """What the text says of its own replica, and what the conditions came to."""
+
+    published: simulation.Published | None
+    rows: list[StatedRow]
+
+
+def against_stated(case: Case) -> Stated | None:
+    """None where the workload is not that of a simulation, or nothing left files of its sizes."""
+    source = simulation.played_by(case.workload)
+    if source is None:
+        return None
+    rows = []
+    for condition in (s for s in case.conditions if s.bytes_scale == 1):
+        played = (r for run in condition.runs for r in run.measurement.repetitions)
+        with suppress(UnderstudyError):  # a method without files, a text without states
+            made = stated.largest(stated.accuracy(source, r) for r in played)
+            rows.append(StatedRow(condition=condition, accuracy=made))
+    return Stated(published=source.published, rows=rows) if rows else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PausesRow:
+    """The repetition of a condition whose total of the pauses is farthest off."""
+
+    condition: Condition
+    pauses: Pauses
+
+
+def kept_pauses(case: Case) -> Iterator[PausesRow]:
+    """Nothing of conditions that were played without pauses."""
+    for condition in case.conditions:
+        found = [
+            pauses.pauses(d for s in r.streams for d in s.dumps)
+            for run in condition.runs
+            if isinstance(run.measurement, Played)
+            for r in run.measurement.repetitions
+        ]
+        asked = [made for made in found if made.asked_s > 0]
+        if asked:
+            yield PausesRow(condition=condition, pauses=max(asked, key=lambda p: abs(p.error)))
+
+
+def is_scaled(condition: Condition) -> bool:
+    """Whether it played other ranks or bytes than the original's, whose durations are not its."""
+    rule = condition.workload.scaling
+    return condition.bytes_scale != 1 or (rule is not None and rule.rule != "none")
+
+
+def original_bandwidth(condition: Condition, name: str) -> dict[int, float]:
+    """Payload over I/O time of the original's dumps, where the descriptor knows it; none of a
+    scaled condition."""
+    stream = described(condition.workload, name)
+    if stream is None or stream.name != name or is_scaled(condition):
+        return {}
+    return {i: d.bytes / d.io_s for i, d in enumerate(stream.expanded()) if d.io_s}
+
+
+def original_speed(condition: Condition, operation: str) -> float | None:
+    """Payload of the original's dumps over their I/O time (bytes/s); None where the descriptor
+    does not know that of all, and of a scaled condition."""
+    streams = [s for s in condition.workload.streams if s.operation == operation]
+    dumps = [d for s in streams for d in s.expanded()]
+    if not dumps or not all(d.io_s for d in dumps) or is_scaled(condition):
+        return None
+    return sum(d.bytes for d in dumps) / sum(d.io_s or 0 for d in dumps)
+
+
+def origins(workload: Workload) -> Counter[str]:
+    """How many numbers under ranks, runtime_s and streams have which origin."""
+    entries = (provenance_of(workload, pointer) for pointer in numbers(workload))
+    return Counter(entry.origin if entry else "not stated" for entry in entries)

@@ -1,0 +1,103 @@
+"""How often the ranks open which files, and what the player opens before it takes time."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from understudy.program.block_calls import Whole
+from understudy.program.evaluator import walk_of
+from understudy.program.instructions import Operate, Stream, calls_of_system, flat, instructions
+from understudy.program.needs import borrows
+from understudy.program.operations import lacking
+from understudy.program.preparation import preparing
+from understudy.program.runs import Opened, Rows
+from understudy.program.segments import Segments, masks_of, segments_of
+from understudy.program.types import Variable
+
+
+@dataclass(frozen=True, slots=True)
+class PerRank:
+    """A number for each rank, in runs of ranks that have the same."""
+
+    ranks: Whole
+    each: Whole
+
+    @property
+    def total(self) -> int:
+        """The sum over all ranks."""
+        return int((self.ranks * self.each).sum())
+
+    def by_rank(self, ranks: int) -> Whole:
+        """The number of each rank: [ranks]."""
+        each: Whole = np.repeat(self.each, self.ranks)
+        return each if len(each) else np.zeros(ranks, np.int64)
+
+
+def opened(variables: Sequence[Variable], ranks: int) -> PerRank:
+    """How many files with these variables each rank opens."""
+    segments = Segments(ranks, ranks, variables, [])
+    files: Whole = np.zeros(len(segments.counts), np.int64)
+    for mask in masks_of(segments, variables).values():
+        files = files + mask
+    return PerRank(segments.counts, files)
+
+
+def files_of(thread: Stream, ranks: int) -> int:
+    """The files of a stream's own set in all its contents that any rank has bytes in. Of the set
+    of another stream, 0."""
+    return _fresh(thread, ranks)[0]
+
+
+def ranks_of_files(thread: Stream, ranks: int) -> int:
+    """The ranks that open each of these files, over all files."""
+    return _fresh(thread, ranks)[1]
+
+
+def _fresh(thread: Stream, ranks: int) -> tuple[int, int]:
+    """Files that no content had before, and the ranks that open each."""
+    if thread.set.name != thread.name:
+        return 0, 0
+    if thread.set.tree is not None:
+        return thread.set.tree.files, thread.set.tree.files
+    walk = walk_of(thread, ranks)
+    files = pairs = 0
+    for dumps in walk.dumps:
+        for call in dumps.calls:
+            if isinstance(call, Opened) and call.fresh:
+                heads = walk.segments.leads(call.ranks)
+                files += dumps.count * int(walk.segments.counts[heads].sum())
+                pairs += dumps.count * int(walk.segments.counts[call.ranks].sum())
+            elif isinstance(call, Rows) and call.fresh:
+                files += dumps.count * call.number
+                pairs += dumps.count * call.number
+    return files, pairs
+
+
+def opens_of(thread: Stream, ranks: int, writer: Stream | None = None) -> int:
+    """How often the ranks open files, operations included. Those of `writer`, whose files it
+    reads, are not opened where they are open."""
+    before = [writer] if writer and writer.name == thread.last else []
+    walk = walk_of(thread, ranks, *before)
+    found = 0
+    for dumps in walk.dumps:
+        for call in dumps.calls:
+            if isinstance(call, Opened):
+                each = walk.segments.counts[call.ranks & ~call.lent]
+                found += dumps.count * int(each.sum())
+            elif isinstance(call, Rows):
+                found += dumps.count * call.times * call.number
+    found += sum(dumps * calls.opens for calls, dumps in calls_of_system(thread))
+    made = [(s, i) for s in thread.steps for i in flat(s.body) if isinstance(i, Operate)]
+    return found + sum(s.count * i.count for s, i in made if i.kind in ("open", "create"))
+
+
+def prepared_opens(thread: Stream, ranks: int) -> tuple[int, int]:
+    """How often the player opens files before it takes time: those that the stream reads, by the
+    stream's method, and those that its operations need and do not create, by POSIX."""
+    reads = 0
+    if thread.set.prepared and not borrows(thread):
+        reads = opens_of(preparing(thread), ranks)
+    if not any(isinstance(i, Operate) for i in instructions(thread)):
+        return reads, 0
+    return reads, lacking(thread, segments_of([thread], ranks))

@@ -1,0 +1,88 @@
+"""Bytes that a stream moves, and those that its files hold."""
+
+from collections.abc import Iterator
+
+from understudy.program.instructions import (
+    KEEP,
+    Begin,
+    Body,
+    Calls,
+    Program,
+    Remove,
+    Step,
+    Stream,
+    instructions,
+    moves,
+    opening,
+    variables_of,
+    writes,
+)
+from understudy.program.needs import borrows
+
+# Methods whose files hold what is written and nothing else.
+PLAIN = ("posix", "stdio", "mpiio")
+
+
+def moved_bytes(body: Body) -> int:
+    """Bytes that one dump moves over all ranks, every pass counted."""
+    called = sum(i.list.bytes for i in body if isinstance(i, Calls))
+    return called + sum(times * move.variable.bytes for move, times in moves(body))
+
+
+def bytes_of(thread: Stream) -> int:
+    """Bytes that all dumps move over all ranks."""
+    return sum(step.count * moved_bytes(step.body) for step in thread.steps)
+
+
+def stored_bytes(program: Program) -> int:
+    """Bytes in all files when everything is written, and in their backups."""
+    backed_up = {t.set for t in program.streams if _backs_up(t)}
+    return sum((1 + (t.set in backed_up)) * stored_by(t) for t in program.streams)
+
+
+def stored_by(thread: Stream) -> int:
+    """Bytes in its files when all dumps are written: what is written again counts once. A set that
+    is written again holds its largest content."""
+    if borrows(thread):
+        return 0
+    if thread.set.tree is not None:
+        return thread.set.tree.stored_bytes
+    if thread.set.names is None or not thread.set.numbered:
+        return sum(step.count * _new_bytes(step) for step in thread.steps)
+    names = thread.set.names
+    sets: dict[int, int] = {}
+    first = content = 0
+    for step in thread.steps:
+        if any(isinstance(i, Begin) for i in step.body):
+            used = range(first, first + min(step.count, names))
+            content = _new_bytes(step)
+            first += step.count
+        else:
+            used = range(first - 1, first)
+            content += step.count * _new_bytes(step)
+        for k in used:
+            sets[k % names] = max(sets.get(k % names, 0), content)
+    return sum(sets.values())
+
+
+def growth(thread: Stream) -> Iterator[tuple[bool, int]]:
+    """Of each dump whether it begins a content, and by how many bytes the files of the content are
+    larger behind it at least: bytes in the place of others, such as those of an `at`, add none.
+    Nothing of files that are kept from one content to the next."""
+    again = thread.set.numbered and thread.set.names is not None
+    kept = again and any(o.mode == KEEP for o in opening(thread))
+    if thread.set.tree is not None or not writes(thread) or kept:
+        return
+    for step in thread.steps:
+        begins = any(isinstance(i, Begin) for i in step.body)
+        for _ in range(step.count):
+            yield begins, _new_bytes(step)
+
+
+def _backs_up(thread: Stream) -> bool:
+    return any(isinstance(i, Remove) and i.backup for i in instructions(thread))
+
+
+def _new_bytes(step: Step) -> int:
+    """Of a dump, without those that go over others of its files."""
+    return sum(v.bytes for v in variables_of([step.body]) if v.at is None)

@@ -1,0 +1,58 @@
+"""How often the ranks of a stream flush its files, by the stream's own method."""
+
+from understudy.program.evaluator import walk_of
+from understudy.program.instructions import (
+    EACH_ROW,
+    Step,
+    Stream,
+    Sync,
+    calls_of_system,
+    flat,
+    moves,
+    variables_of,
+)
+from understudy.program.runs import Rows, Synced
+from understudy.program.sizes import moved_bytes
+
+
+def syncs_of(thread: Stream, ranks: int) -> int:
+    """Flushes of all ranks. Those after so many bytes are counted as if one rank had all bytes of
+    a dump."""
+    walk = walk_of(thread, ranks)
+    found = sum(dumps * calls.kinds["sync"] for calls, dumps in calls_of_system(thread))
+    for dumps in walk.dumps if walk.writes else ():
+        step = dumps.step
+        if every := _every(thread, step):
+            found += dumps.count * (moved_bytes(step.body) // every)
+        for call in dumps.calls:
+            if isinstance(call, Synced):
+                found += dumps.count * int(walk.segments.counts[call.ranks].sum())
+            elif isinstance(call, Rows) and syncs(step):
+                found += dumps.count * call.times * call.number
+    return found
+
+
+def surely_synced(thread: Stream, ranks: int) -> int:
+    """Dumps that have a flush for sure. The player counts the bytes of each rank in each file
+    up to those after which it flushes, but calls where the method is collective."""
+    called = sum(dumps for calls, dumps in calls_of_system(thread) if calls.kinds["sync"])
+    return called + sum(s.count for s in thread.steps if _is_synced(thread, s, ranks))
+
+
+def syncs(step: Step) -> bool:
+    """Whether ranks flush their files in each dump."""
+    return any(isinstance(i, Sync) for i in flat(step.body))
+
+
+def _is_synced(thread: Stream, step: Step, ranks: int) -> bool:
+    every = _every(thread, step)
+    if syncs(step) or every is None:
+        return syncs(step) and moved_bytes(step.body) > 0
+    files = len({v.file for v in variables_of([step.body])})
+    by_bytes = thread.method == "posix" and thread.set.owner != EACH_ROW
+    return by_bytes and moved_bytes(step.body) >= ranks * files * every
+
+
+def _every(thread: Stream, step: Step) -> int | None:
+    """After how many bytes a rank flushes."""
+    return next((move.flushes(thread.method) for move, _ in moves(step.body)), None)

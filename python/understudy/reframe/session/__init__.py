@@ -1,0 +1,1 @@
+"""The session: its options, its cases and how they end."""
