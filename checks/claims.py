@@ -2,7 +2,7 @@
 
 import reframe as rfm
 
-from understudy.reframe.claimed import Claimed
+from understudy_papers.checks.claimed import Claimed
 
 
 @rfm.simple_test

@@ -3,7 +3,7 @@
 import reframe as rfm
 from reframe.core.builtins import parameter
 
-from understudy.reframe.operations import Operations as OperationsCheck
+from understudy_darshan.checks.operations import Operations as OperationsCheck
 
 
 @rfm.simple_test

@@ -3,7 +3,7 @@
 import reframe as rfm
 from reframe.core.builtins import parameter
 
-from understudy.reframe.overhead import Overhead as OverheadCheck
+from understudy_darshan.checks.overhead import Overhead as OverheadCheck
 
 
 @rfm.simple_test

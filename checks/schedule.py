@@ -3,9 +3,9 @@
 import reframe as rfm
 from reframe.core.builtins import parameter
 
-from understudy.model.simulation import names
 from understudy.reframe.bases.played import AS_DESCRIBED
-from understudy.reframe.checks.schedule import Pauses
+from understudy_papers.checks.schedule import Pauses
+from understudy_papers.model.simulation import names
 
 
 @rfm.simple_test

@@ -3,7 +3,7 @@
 import reframe as rfm
 from reframe.core.builtins import parameter
 
-from understudy.reframe.shutdown import Shutdown as ShutdownCheck
+from understudy_darshan.checks.shutdown import Shutdown as ShutdownCheck
 
 
 @rfm.simple_test

@@ -3,9 +3,9 @@
 import reframe as rfm
 from reframe.core.builtins import parameter
 
-from understudy.model.simulation import names
 from understudy.reframe.bases.played import AS_DESCRIBED
-from understudy.reframe.simulation import SimulationSizes
+from understudy_papers.checks.simulation import SimulationSizes
+from understudy_papers.model.simulation import names
 
 
 @rfm.simple_test

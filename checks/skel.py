@@ -4,7 +4,7 @@ import reframe as rfm
 from reframe.core.builtins import parameter
 
 from understudy.reframe.bases.striped import stripe_counts
-from understudy.reframe.skeleton import RANKS, RANKS_PER_AGGREGATOR, SkeletonAccuracy, methods
+from understudy_skel.checks.skeleton import RANKS, RANKS_PER_AGGREGATOR, SkeletonAccuracy, methods
 
 
 @rfm.simple_test

@@ -33,13 +33,13 @@ from understudy.contracts.workload import (
     streams_of,
 )
 from understudy.judge.acceptance import site_references
-from understudy.model import simulation
-from understudy.model.simulation import Simulation
 from understudy.paths import ROOT, where
 from understudy.producers import player as measurements
 from understudy.reframe.bases import completeness
 from understudy.reframe.bases.fitting import even_ranks_per_node
 from understudy.reframe.session import session
+from understudy_papers.model import simulation
+from understudy_papers.model.simulation import Simulation
 
 GOLDEN = Path(__file__).parent / "golden" / "titan"
 BUILD_BIN = ROOT / "build" / "bin"

@@ -64,7 +64,7 @@ def texts(tree: ast.AST) -> Iterator[str]:
 
 def sources() -> Iterator[tuple[str, str]]:
     """Those of Python, C and shell: lines and spans of their strings."""
-    folders = ("python", "checks", "configs", "reports/figures")
+    folders = ("python", "checks", "configs", "reports/figures", "studies")
     for path in sorted(p for f in folders for p in (ROOT / f).rglob("*.py")):
         for text in texts(ast.parse(path.read_text(encoding="utf-8"))):
             for pattern in (LINE, SPAN):

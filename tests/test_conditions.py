@@ -11,10 +11,10 @@ from tests.support.results import cases_in
 from understudy import producers
 from understudy.contracts import run as runs
 from understudy.contracts.run import Identity, Place
-from understudy.judge.page import programs
 from understudy.judge.statistics import conditions
 from understudy.paths import where
 from understudy.report import page
+from understudy_skel import accuracy_rows
 
 OLD = where("schemas") / "old" / "fixtures" / "result-1"
 REAL = ("player", "player-direct", "player-drop-cache", "player-compute")
@@ -143,7 +143,7 @@ def test_pairs_are_the_rounds_that_records_state(tmp_path: Path) -> None:
     """By the order of the starts, round 0 of one would meet round 2 of the other."""
     study(tmp_path, {"application": [0, 1, 2, 3], "skeleton": [2, 0, 3, 1]})
     (case,) = cases_in(tmp_path)
-    (row,) = programs.accuracies(case)
+    (row,) = accuracy_rows.accuracies(case)
     assert (row.rounds, row.unpaired) == (2, 0)
     for found in row.errors.values():
         ends = (found.error.low, found.error.high)
@@ -153,7 +153,7 @@ def test_pairs_are_the_rounds_that_records_state(tmp_path: Path) -> None:
 def test_a_round_without_a_counterpart_is_left_out_and_counted(tmp_path: Path) -> None:
     study(tmp_path, {"application": [0, 1, 2, 3, 4], "skeleton": [0, 1, 2, 4]})
     (case,) = cases_in(tmp_path)
-    (row,) = programs.accuracies(case)
+    (row,) = accuracy_rows.accuracies(case)
     assert (row.rounds, row.unpaired) == (2, 1)
     assert "1 run without a counterpart" in page.render([case])
 

@@ -39,7 +39,7 @@ from understudy.errors import UnderstudyError
 from understudy.inference.log import interface_counters
 from understudy.judge.fidelity.stream_fidelity import Comparison, compare
 from understudy.judge.statistics.measures import Measure
-from understudy.model import scaling, simulation
+from understudy.model import scaling
 from understudy.observations.observation import Observation, Seen
 from understudy.observations.observed_logs import observe
 from understudy.paths import ROOT, where
@@ -49,6 +49,7 @@ from understudy.program.patterns import stream_of
 from understudy.readers import darshan
 from understudy.reframe.bases import observer
 from understudy.reframe.checks import volume
+from understudy_papers.model import simulation
 
 TRACES = sorted((ROOT / "traces").glob("*.darshan"))
 REFUSED = {"trap_partial_1200"}  # its log is incomplete: there is nothing to compare with

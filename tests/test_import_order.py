@@ -15,12 +15,12 @@ from understudy.paths import ROOT
 PACKAGE = ROOT / "python" / "understudy"
 # A layer imports from itself and from those before it.
 LAYERS = (
-    ("__init__", "errors", "files", "launch", "messages", "paths", "release", "tables", "units"),
+    ("__init__", "errors", "files", "launch", "messages", "paths", "release", "studies"),
+    ("tables", "units"),
     ("program",),
     ("contracts",),
     ("darshanlog",),
     ("inference", "model", "tracing"),
-    ("skel",),
     ("readers",),
     ("observations",),
     ("producers",),
@@ -33,10 +33,7 @@ LAYERS = (
 # other. Other modules of the package use them.
 FOLDERS = {
     "inference": ("table constants", "names", "calls", "log", "score", "streams", "steps"),
-    "judge": (
-        *("stated", "statistics", "accuracy", "fidelity", "overhead"),
-        *("acceptance", "comparison", "page"),
-    ),
+    "judge": ("statistics", "fidelity", "acceptance", "comparison", "page"),
     "reframe": ("reframe_internals spaces spack systems", "session", "bases", "checks"),
 }
 # Both ask judge; neither imports the other.
@@ -87,7 +84,7 @@ def test_a_verdict_describes_no_log() -> None:
         if part(module) == "judge"
         for _, name in imports(path, known)
     }
-    assert {"readers", "skel", "tracing"} & {part(name) for name in called} == set()
+    assert {"readers", "tracing"} & {part(name) for name in called} == set()
     assert "understudy.observations.observation" in called
     assert "understudy.observations.observed_logs" not in called
 
@@ -97,10 +94,23 @@ def test_no_import_goes_against_the_order() -> None:
     wrong = [
         f"{path.relative_to(ROOT)}:{line}: {part(module)} must not import {name}"
         for module, path in known.items()
-        if module != "understudy.commands.skel"  # mounts the sub-commands of understudy skel
+        if module != "understudy_skel.commands.skel"  # mounts the sub-commands of understudy skel
         for line, name in imports(path, known)
         if (RANK[part(name)] > RANK[part(module)] and ".skel.commands" not in module)
         or (part(module), part(name)) in APART
+    ]
+    assert wrong == []
+
+
+def test_the_core_imports_no_study_and_no_study_another() -> None:
+    packages = [PACKAGE, *sorted(ROOT.glob("studies/*/understudy_*"))]
+    assert len(packages) > 3
+    wrong = [
+        f"{path.relative_to(ROOT)}: {name}"
+        for package in packages
+        for path in sorted(package.rglob("*.py"))
+        for name in re.findall(r"\bunderstudy_[a-z]+", path.read_text(encoding="utf-8"))
+        if name != package.name and list(ROOT.glob(f"studies/*/{name}"))
     ]
     assert wrong == []
 

@@ -118,7 +118,8 @@ def test_docstrings_and_comments_are_plain() -> None:
 
 def test_messages_are_plain() -> None:
     """The texts of errors and notes in the sources."""
-    sources = [*(ROOT / "python" / "understudy").rglob("*.py"), *(ROOT / "proxies").rglob("*.c")]
+    folders = [ROOT / "python", ROOT / "proxies", ROOT / "studies"]
+    sources = [p for folder in folders for kind in ("*.py", "*.c") for p in folder.rglob(kind)]
     assert len(sources) > 100
     found = [
         f"{path.relative_to(ROOT)}: {fault}"

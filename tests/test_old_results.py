@@ -15,11 +15,11 @@ from tests.support.numbers import rounded
 from tests.support.results import cases_in
 from understudy import producers
 from understudy.contracts import run as runs
-from understudy.judge.page import programs
 from understudy.judge.statistics import metrics
 from understudy.judge.statistics.conditions import Case
 from understudy.paths import ROOT, where
 from understudy.report import page
+from understudy_skel import accuracy_rows
 
 FIXTURES = sorted((where("schemas") / "old" / "fixtures" / "result-1").glob("*.json"))
 GOLDEN = json.loads((ROOT / "tests/golden/result-1-page-values.json").read_text())
@@ -47,10 +47,10 @@ def values(case: Case) -> dict[str, Any]:
         "phases": [plain(r) for c in case.conditions for r in metrics.slowest_phases(c)],
     }
     if case.programs:
-        parts = [programs.parts(c) for c in case.conditions]
+        parts = [accuracy_rows.parts(c) for c in case.conditions]
         names = ("communication_s", "io_s", "rest_s", "ranks")
         return made | {
-            "throughputs": [programs.throughputs(c) for c in case.conditions],
+            "throughputs": [accuracy_rows.throughputs(c) for c in case.conditions],
             "processes": [{n: getattr(p, n).tolist() for n in names} for p in parts],
         }
     return made | {

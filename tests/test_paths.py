@@ -67,7 +67,7 @@ def reframe(folder: Path, *arguments: str, **variables: str) -> subprocess.Compl
 def test_no_other_module_builds_the_path_of_a_plugin_directory() -> None:
     searched = [
         path
-        for folder in ("python/understudy", "checks", "configs", "reports/figures")
+        for folder in ("python/understudy", "checks", "configs", "reports/figures", "studies")
         for path in (ROOT / folder).rglob("*.py")
         if path != Path(paths.__file__)
     ]

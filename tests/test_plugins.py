@@ -14,12 +14,12 @@ import yaml
 from tests.support import player
 from understudy.contracts import workload
 from understudy.errors import UnderstudyError
-from understudy.judge import claims
 from understudy.paths import ROOT, where
 from understudy.reframe import systems
 from understudy.reframe.bases import references
 from understudy.reframe.bases.fitting import even_ranks_per_node
 from understudy.reframe.bases.played import AS_DESCRIBED
+from understudy_papers.judge import claims
 
 CHECKS = sorted((ROOT / "checks").glob("*.py"))
 SYSTEMS = sorted((ROOT / "configs" / "systems").glob("*.py"))

@@ -436,7 +436,7 @@ def test_the_listing_says_what_the_help_of_each_command_says(group: str) -> None
     made = (
         cli.main
         if group == "understudy"
-        else importlib.import_module("understudy.commands.skel").command
+        else importlib.import_module("understudy_skel.commands.skel").command
     )
     context = click.Context(made)
     argument = "--all" if made is cli.main else "--help"

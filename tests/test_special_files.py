@@ -14,9 +14,9 @@ import yaml
 from tests.support import results as samples
 from understudy.contracts import human, schema
 from understudy.errors import UnderstudyError
-from understudy.judge import claims
 from understudy.records import ledger, store
 from understudy.reframe.bases import references
+from understudy_papers.judge import claims
 
 TIMEOUT_S = 120  # a command that waits for the input would never end
 COMMANDS = {

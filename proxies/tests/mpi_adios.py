@@ -340,10 +340,11 @@ def without_adios(player: Player) -> None:
     proxies = HERE.parent
     for name in ("chimera", "gts"):
         target = player.folder / f"understudy-kernel-{name}"
-        sources = [f"programs/kernel-{name}.c", "programs/kernel/kernel.c"]
-        sources += ["core/error.c", "core/print.c"]
+        skel = HERE.parents[1] / "studies" / "skel" / "programs"
+        sources = [skel / f"kernel-{name}.c", skel / "kernel" / "kernel.c"]
+        sources += [proxies / "core" / "error.c", proxies / "core" / "print.c"]
         command = [os.environ["UND_MPICC"], "-std=c11", "-Wall", "-Werror", "-I", proxies]
-        command += ["-I", proxies / "programs", "-o", target, *(proxies / s for s in sources)]
+        command += ["-I", skel, "-o", target, *sources]
         subprocess.run(command, check=True)
         program = Player(program=target, mpiexec=player.mpiexec, folder=player.folder)
         outcome = program.run(2, "-o", "data")

@@ -4,7 +4,8 @@ if(NOT UND_PYTHON3)
   message(FATAL_ERROR "The tests of the player need python3; configure with -DBUILD_TESTING=OFF to leave them out")
 endif()
 # The samples and the methods are cases too.
-file(GLOB und_cases CONFIGURE_DEPENDS samples/*.json ../methods/*.c)
+file(GLOB und_cases CONFIGURE_DEPENDS samples/*.json)
+list(APPEND und_cases ${method_sources})
 file(GLOB scripts CONFIGURE_DEPENDS mpi_*.py)
 list(FILTER scripts EXCLUDE REGEX "/mpi_support.py$")
 # The methods whose libraries were found. A case decides by them whether it can run, not by what the player says.
@@ -13,7 +14,7 @@ foreach(source IN LISTS und_cases)
   if(source MATCHES "/methods/([a-z0-9_]+)\\.c$")
     set(method "${CMAKE_MATCH_1}")
     file(STRINGS "${source}" needs REGEX "UND_HAVE_" LIMIT_COUNT 1)
-    get_source_file_property(defined "${PROJECT_SOURCE_DIR}/proxies/methods/${method}.c"
+    get_source_file_property(defined "${source}"
       DIRECTORY "${PROJECT_SOURCE_DIR}/proxies" COMPILE_DEFINITIONS)
     if(NOT needs OR defined MATCHES "UND_HAVE_")
       string(APPEND und_built " ${method}")

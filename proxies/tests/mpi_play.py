@@ -13,6 +13,7 @@ from functools import partial
 
 from mpi_support import (
     HERE,
+    ROOT,
     SUFFIXES,
     TYPE_BYTES,
     Json,
@@ -27,7 +28,9 @@ from mpi_support import (
 )
 
 SAMPLES = sorted(path.stem for path in (HERE / "samples").glob("*.json"))
-METHODS = sorted(path.stem for path in (HERE.parent / "methods").glob("*.c"))
+METHODS = sorted(
+    path.stem for folder in ("proxies", "studies/*") for path in ROOT.glob(f"{folder}/methods/*.c")
+)
 BYTE_METHODS = ("posix", "stdio", "mpiio")
 
 

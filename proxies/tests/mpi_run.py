@@ -17,7 +17,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from mpi_support import (
-    HERE,
+    ROOT,
     Json,
     Player,
     aborted,
@@ -36,7 +36,9 @@ from mpi_support import (
 CLAIM = ".understudy"  # of a run on its directory, while it runs
 # Ends MPI_Init of Open MPI, and of an MPICH that finds no process manager behind the descriptor.
 NO_MPI = {"OMPI_MCA_pml": "missing", "PMI_FD": "999", "PMI_RANK": "0", "PMI_SIZE": "1"}
-METHODS = sorted(path.stem for path in (HERE.parent / "methods").glob("*.c"))
+METHODS = sorted(
+    path.stem for folder in ("proxies", "studies/*") for path in ROOT.glob(f"{folder}/methods/*.c")
+)
 
 
 def timed(times_s: list[float], name: str = "single") -> Json:
@@ -242,7 +244,7 @@ def plans_without_writing(player: Player) -> None:
 
 
 def lists_methods(player: Player) -> None:
-    """--list has one line for every file in proxies/methods/: available where CMake found it."""
+    """--list has one line for every method: available where CMake found it."""
     outcome = player.run(0, "--list")
     expect(outcome.status == 0, outcome.err)
     listed = player.listed()

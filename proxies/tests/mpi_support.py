@@ -30,7 +30,7 @@ SKIPPED = 77
 # Of the names of a method's files, by its own row.
 SUFFIXES = {
     path.stem: found[1]
-    for path in sorted((HERE.parent / "methods").glob("*.c"))
+    for path in sorted([*ROOT.glob("proxies/methods/*.c"), *ROOT.glob("studies/*/methods/*.c")])
     if (found := re.search(r'\.suffix = "(.*?)"', path.read_text()))
 }
 TYPE_BYTES = {"byte": 1, "i8": 1, "u8": 1, "i16": 2, "u16": 2, "i32": 4, "u32": 4, "i64": 8}

@@ -15,7 +15,7 @@ from typing import Any
 
 import click
 
-from understudy import commands
+from understudy import commands, studies
 from understudy.errors import Mistakes, UnderstudyError, one_line, refuse_exit
 from understudy.messages import tell
 from understudy.release import version
@@ -32,8 +32,9 @@ EVERYDAY = (
 
 
 class CommandDirectory(click.Group):
-    """The commands are the listing of `package`; a module is imported when it is called. Help
-    begins with those of `first`, if there are any, in their order."""
+    """The commands are the listing of `package`, and of the same folder of each study where it is
+    ours; a module is imported when it is called. Help begins with those of `first` that there are,
+    in their order."""
 
     def __init__(
         self,
@@ -43,12 +44,22 @@ class CommandDirectory(click.Group):
         **more: Any,
     ) -> None:
         super().__init__(*args, **more)
-        self.package = package
-        self.first = first
+        self.folders = [(package.__name__, Path(package.__path__[0]))]
+        if package is commands:
+            self.folders += studies.folders("commands")
+        self.first = [name for name in first if name in self._modules()]
+
+    def _modules(self) -> dict[str, str]:
+        """The module of each command."""
+        return {
+            module.name.replace("_", "-"): f"{package}.{module.name}"
+            for package, folder in self.folders
+            for module in pkgutil.iter_modules([str(folder)])
+            if not module.name.startswith("_")
+        }
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        modules = (module.name for module in pkgutil.iter_modules(self.package.__path__))
-        return sorted(name.replace("_", "-") for name in modules if not name.startswith("_"))
+        return sorted(self._modules())
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in self.list_commands(ctx):
@@ -60,7 +71,7 @@ class CommandDirectory(click.Group):
         return command
 
     def _module(self, cmd_name: str) -> str:
-        return f"{self.package.__name__}.{cmd_name.replace('-', '_')}"
+        return self._modules()[cmd_name]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """As click's, without the import of the commands."""

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import understudy
-from understudy import __version__
+from understudy import __version__, studies
 from understudy.contracts.workload import Workload
 from understudy.errors import UnderstudyError
 from understudy.paths import ROOT, where
@@ -42,6 +42,9 @@ def contents(workload: Workload) -> dict[str, bytes]:
     files["python/understudy/__init__.py"] = Path(understudy.__file__).read_bytes()  # the version
     for path in _player():
         files[path.relative_to(ROOT).as_posix()] = path.read_bytes()
+    for name, base in studies.bases().items():
+        for path in (*base.glob("methods/*"), *base.glob("cmake/*")):
+            files[f"studies/{name}/{path.relative_to(base).as_posix()}"] = path.read_bytes()
     files["README.md"] = _readme(workload).encode()
     files["build.sh"] = _BUILD.encode()
     files["expected.json"] = (json.dumps(expected(workload, text), indent=1) + "\n").encode()
@@ -143,7 +146,8 @@ def _words() -> Iterator[str]:
     yield from choices(
         json.loads((where("schemas") / "workload.schema.json").read_text(encoding="utf-8"))
     )
-    yield from (path.stem for path in (where("proxies") / "methods").glob("*.c"))
+    for folder in (where("proxies") / "methods", *studies.directories("methods")):
+        yield from (path.stem for path in folder.glob("*.c"))
 
 
 def _player() -> Iterator[Path]:

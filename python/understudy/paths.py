@@ -9,6 +9,7 @@ import shutil
 import sys
 from pathlib import Path
 
+from understudy import studies
 from understudy.errors import UnderstudyError
 
 _PACKAGE = Path(__file__).resolve().parent
@@ -31,7 +32,7 @@ _KINDS = {
     "references": "configs/references",
     "schemas": "schemas",
     "simulations": "simulations",
-    "skeleton": "proxies/skeleton",
+    "skeleton": "skeleton",
     "style": "reports/understudy.mplstyle",
     "systems": "configs/systems",
     "templates": "reports/templates",
@@ -62,11 +63,13 @@ def kinds() -> list[str]:
 
 
 def where(kind: str) -> Path:
-    """Our own directory (or file) of a kind."""
+    """Our own directory (or file) of a kind, else the one of a study."""
     if kind not in _KINDS:
         raise UnderstudyError(f"kind {kind!r}: expected one of {', '.join(_KINDS)}")
     path = ROOT / _KINDS[kind]
     if not path.exists():
+        for path in studies.directories(kind):
+            return path
         raise UnderstudyError(
             f"{path}: not found; this installation of understudy is incomplete: expected it in a "
             "checkout, or installed by pip or by cmake --install"
@@ -75,8 +78,9 @@ def where(kind: str) -> Path:
 
 
 def directories(kind: str) -> list[Path]:
-    """Our own directory of a kind, then those of users."""
-    found = [where(kind)]
+    """Our own directory of a kind, then those of studies and of users."""
+    found = [path for path in [ROOT / _KINDS[kind]] if path.exists()] + studies.directories(kind)
+    found = found or [where(kind)]
     if kind in SITE:
         found += [site / kind for site in sites() if (site / kind).is_dir()]
     if kind in _VARIABLES:
@@ -150,7 +154,9 @@ def how_to_build() -> str:
     """What to do where programs are missing: only a checkout has a Makefile."""
     if is_checkout():
         return "build it with make build, then source setup-env.sh"
-    build = f"cmake -S {ROOT} -B build && cmake --build build"
+    apart = [f"{base}" for base in studies.bases().values() if ROOT not in base.parents]
+    more = f" -DUND_STUDIES='{';'.join(apart)}'" if apart else ""
+    build = f"cmake -S {ROOT} -B build{more} && cmake --build build"
     return f"build it with {build}, then add build/bin to PATH"
 
 

@@ -11,8 +11,8 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from understudy.judge.claim_sides import stripe_count
 from understudy.judge.statistics.conditions import Case, Condition
+from understudy.judge.statistics.labels import stripe_count
 from understudy.judge.statistics.metrics import total_bandwidth
 from understudy.report.axes import state_cuts
 from understudy.report.colours import HEAT

@@ -8,8 +8,8 @@ file system has no stripes, there is no figure.
 import numpy as np
 from matplotlib.figure import Figure
 
-from understudy.judge.claim_sides import stripe_count
 from understudy.judge.statistics.conditions import Case, Condition
+from understudy.judge.statistics.labels import stripe_count
 from understudy.judge.statistics.metrics import total_bandwidth
 from understudy.report.axes import add_legend, name_place, state_cuts
 from understudy.report.colours import method_colour

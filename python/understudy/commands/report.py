@@ -72,7 +72,6 @@ def command(
 
     from understudy import producers
     from understudy.contracts.run import Run
-    from understudy.judge import claims
     from understudy.judge.fidelity import transfer
     from understudy.judge.page import benchmarks, last_two_sessions, summary
     from understudy.judge.statistics import conditions, pooling
@@ -140,7 +139,6 @@ def command(
             study,
             figures,
             full,
-            claims.judged(every),
             [*beside, *every],
             lambda *both: told.append(both),
             skipped,

@@ -24,7 +24,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Protocol
 
-from understudy import __version__
+from understudy import __version__, studies
 from understudy.contracts import run as runs
 from understudy.contracts import schema
 from understudy.contracts.measurement import Measurement
@@ -75,13 +75,21 @@ class Module(Protocol):
 
 
 def names() -> list[str]:
-    """All producers: the modules of this package, without those that begin with _."""
-    return list(_names(tuple(__path__)))
+    """All producers: the modules here and in studies, without those that begin with _."""
+    return sorted(_packages(tuple(__path__)))
 
 
 @cache
-def _names(folders: tuple[str, ...]) -> list[str]:
-    return sorted(m.name for m in pkgutil.iter_modules(folders) if not m.name.startswith("_"))
+def _packages(own: tuple[str, ...]) -> dict[str, str]:
+    """The package of each producer."""
+    folders = [(__name__, folder) for folder in own]
+    folders += [(package, str(folder)) for package, folder in studies.folders("producers")]
+    return {
+        m.name: package
+        for package, folder in folders
+        for m in pkgutil.iter_modules([folder])
+        if not m.name.startswith("_")
+    }
 
 
 def get(name: str) -> Module:
@@ -89,7 +97,7 @@ def get(name: str) -> Module:
     if name not in names():
         raise UnderstudyError(f"no producer is called {name!r}; known: {', '.join(names())}")
     with refuse_exit(f"producer {name}"):
-        module: Any = importlib.import_module(f"{__name__}.{name}")
+        module: Any = importlib.import_module(f"{_packages(tuple(__path__))[name]}.{name}")
     return module  # type: ignore[no-any-return]
 
 

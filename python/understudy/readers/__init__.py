@@ -16,18 +16,20 @@ from typing import Any
 
 import click
 
+from understudy import studies
 from understudy.errors import UnderstudyError, refuse_exit
 
 
 def modules() -> list[ModuleType]:
-    """The readers, by name."""
-    found = pkgutil.iter_modules(__path__)
-    return [_imported(module.name) for module in found]
+    """The readers, by name: ours, and those of studies."""
+    folders = [(__name__, Path(folder)) for folder in __path__] + studies.folders("readers")
+    found = {m.name: name for name, path in folders for m in pkgutil.iter_modules([str(path)])}
+    return [_imported(name, package) for name, package in sorted(found.items())]
 
 
-def _imported(name: str) -> ModuleType:
+def _imported(name: str, package: str) -> ModuleType:
     with refuse_exit(f"reader {name}"):
-        return importlib.import_module(f"{__name__}.{name}")
+        return importlib.import_module(f"{package}.{name}")
 
 
 def trace_in(folder: Path) -> Path | None:

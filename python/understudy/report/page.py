@@ -8,17 +8,17 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 from markupsafe import Markup
 
-from understudy import __version__, units
+from understudy import __version__, studies, units
 from understudy.contracts.measurement import PlayedStream
 from understudy.contracts.run import Run
 from understudy.contracts.workload import Stream
 from understudy.errors import UnderstudyError, printable
 from understudy.files import write_text
-from understudy.judge import accuracy, claims, overhead
 from understudy.judge.fidelity import transfer
 from understudy.judge.page import (
     benchmarks,
@@ -26,14 +26,16 @@ from understudy.judge.page import (
     file_system_speeds,
     headline,
     last_two_sessions,
-    programs,
     summary,
 )
+from understudy.judge.page.additions import Addition
+from understudy.judge.page.judged import PASS
 from understudy.judge.page.matrix import matrix
 from understudy.judge.statistics import metrics
 from understudy.judge.statistics.conditions import Case, Condition, Failed
 from understudy.judge.statistics.limits import LIMIT_FRACTION
 from understudy.judge.statistics.night_statistics import Rule
+from understudy.judge.statistics.paired_errors import Estimate
 from understudy.producers._reading import RATE
 from understudy.report import colours, figures
 from understudy.report.book import Book
@@ -88,13 +90,14 @@ class DumpRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
-    """`brief`: without figures and with the results by condition alone."""
+    """`brief`: without figures and with the results by condition alone. `added` are tables of
+    studies."""
 
     case: Case
     brief: bool
     pictures: list[Picture]
     verdicts: list[metrics.Verdict]
-    stated: metrics.Stated | None
+    added: Markup
     pauses: list[metrics.PausesRow]
     canaries: canaries.Canaries | None
     streams: list[StreamRow]
@@ -102,9 +105,6 @@ class Section:
     dump_count: int  # of which `dumps` has the first MAX_ROWS
     ranks: list[metrics.RankRow]
     tails: list[metrics.TailRow]
-    accuracies: list[programs.AccuracyRow]
-    share: programs.Share | None
-    winners: list[programs.WinnerRow]
     origins: Counter[str]
 
     @property
@@ -133,7 +133,6 @@ def render(
     study: transfer.Study | None = None,
     beside: Sequence[benchmarks.Row] = (),
     in_full: int = IN_FULL,
-    claimed: Sequence[claims.Finding] = (),
     others: Sequence[Run] = (),
     told: Callable[[list[str], summary.Summary], None] = lambda *_: None,
     skipped: Iterable[tuple[str, str]] = (),
@@ -145,29 +144,43 @@ def render(
     `beside` the figures of IOR and mdtest. At most `in_full` cases have figures and
     all tables, those with the worst verdicts, of equal ones those with most to show,
     and fewer where their figures take FIGURE_BYTES; of
-    others the page has the results by condition. `claimed` is what
-    publications say of the systems on the page, `others` the records of all runs, for figures
-    of several. `told` gets the first sentences of the page and what all cases come to; `skipped`
-    are cases that were not run, and why; `rule` is that of nights."""
+    others the page has the results by condition. `others` are the records of all runs, for figures
+    of several and for studies. `told` gets the first sentences of the page and what all cases come
+    to; `skipped` are cases that were not run, and why; `rule` is that of nights."""
     drawers = figures.drawers()
     of_workloads = [d for d in drawers if d.of == figures.WORKLOAD]
     tell = undrawn or _raise
-    accurate = {id(case): list(programs.accuracies(case)) for case in cases}
-    rows = [(case, row) for case in cases for row in accurate[id(case)]]
-    found = summary.summarize(cases, failed, rows, study, overhead.cases(others), skipped)
+    additions: list[Addition] = [module.ADDITION for module in studies.modules("page")]
+    found = summary.summarize(cases, failed, study, skipped, additions, others)
     changes = last_two_sessions.changes(cases, rule)
     place_rows = file_system_speeds.places(found.cases)
     first = headline.headline(found, place_rows, changes)
     full, left = {}, FIGURE_BYTES
     cases = _attention(cases, found)
+    made = environment()
+    made.filters |= {
+        "layout": _layout,
+        "sizes": _sizes,
+        "interval": _interval,
+        "estimate": _estimate,
+        "figure": _figure,
+    }
+
+    def fill(template: str, **values: Any) -> str:
+        return Markup(made.get_template(template).render(**values))
+
+    added = {
+        id(case): Markup().join(addition.tables(case, fill) for addition in additions)
+        for case in cases
+    }
     for case in cases[:in_full]:
         if left > 0:
             full[id(case)] = section = _section(
-                case, accurate[id(case)], of_workloads, progress, tell
+                case, added[id(case)], of_workloads, progress, tell
             )
             left -= sum(len(picture.svg) + len(picture.csv) for picture in section.pictures)
     sections = [
-        full.get(id(case)) or _section(case, accurate[id(case)], None, progress, tell)
+        full.get(id(case)) or _section(case, added[id(case)], None, progress, tell)
         for case in cases
     ]
     pictures = _pictures(study, figures.TRANSFER, drawers, tell) if study and study.cases else []
@@ -178,13 +191,7 @@ def render(
     every = [*(run.run for run in runs), *(one.run for one in failed), *others]
     measured = _measured(every, len(found.cases))
     told([*first, measured], found)
-    made = environment()
     made.filters |= {
-        "layout": _layout,
-        "sizes": _sizes,
-        "interval": _interval,
-        "estimate": _estimate,
-        "figure": _figure,
         "place": file_system_speeds.names(found.cases),
         "colour": lambda place: colours.place_colour(place, book.places),
     }
@@ -195,8 +202,7 @@ def render(
         sections=sections,
         study=study,
         transfer=transfer,
-        claimed=claimed,
-        claims=claims,
+        parts=[p for addition in additions for p in addition.parts(cases, others, fill)],
         study_pictures=pictures,
         beside=beside,
         summary=found,
@@ -217,7 +223,6 @@ def render(
         unread=unread,
         role_colours=colours.ROLE_COLOURS,
         limit=LIMIT_FRACTION,
-        accuracy=accuracy,
     )
     return printable(text)
 
@@ -299,7 +304,7 @@ def _picture(
 
 def _section(
     case: Case,
-    accuracies: list[programs.AccuracyRow],
+    added: Markup,
     drawers: Sequence[figures.Drawer] | None,
     progress: Callable[[str], None],
     undrawn: Callable[[UnderstudyError], None],
@@ -314,7 +319,7 @@ def _section(
         brief=drawers is None,
         pictures=pictures,
         verdicts=[metrics.verdict(s) for s in case.conditions],
-        stated=metrics.against_stated(case),
+        added=added,
         pauses=list(metrics.kept_pauses(case)),
         canaries=canaries.canaries(case.conditions),
         streams=[_stream_row(case, s, n) for s in case.conditions for n in s.stream_names()],
@@ -327,9 +332,6 @@ def _section(
             for row in metrics.slowest_phases(s)
         ],
         tails=[row for s in case.conditions if drawers is not None for row in metrics.tails(s)],
-        accuracies=accuracies,
-        share=programs.share(accuracies),
-        winners=list(programs.winners(case)),
         origins=metrics.origins(case.workload),
     )
 
@@ -423,11 +425,11 @@ def _numbers(known: dict[str, int], values: Sequence[str]) -> list[str]:
 def _attention(cases: Sequence[Case], found: summary.Summary) -> list[Case]:
     """The cases, those with the worst verdicts first, of equal ones those with most to show: more
     dumps in more conditions."""
-    worst = {judged.anchor: judged.state for judged in reversed(found.cases)}
+    worst = {one.anchor: one.state for one in reversed(found.cases)}
     states = summary.WORST_FIRST
 
     def order(case: Case) -> tuple[int, int, str]:
-        state = worst.get(case.key, summary.PASS)
+        state = worst.get(case.key, PASS)
         dumps = sum(min(len(s.steps), MOST_DUMPS) for s in case.workload.streams)
         return states.index(state), -min(dumps, MOST_DUMPS) * len(case.conditions), case.key
 
@@ -472,7 +474,7 @@ def _natural(text: str) -> list[tuple[int, str]]:
     ]
 
 
-def _estimate(found: accuracy.Estimate, write: Callable[[float], str] = units.percent) -> str:
+def _estimate(found: Estimate, write: Callable[[float], str] = units.percent) -> str:
     """A value with its interval; by default an error."""
     if not math.isfinite(found.low + found.high):
         return f"{write(found.value)} (one run has no interval)"

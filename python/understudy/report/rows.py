@@ -2,8 +2,9 @@
 
 from typing import Any
 
+from understudy.judge.page.judged import Judged
 from understudy.judge.page.last_two_sessions import Changes, Recent
-from understudy.judge.page.summary import Judged, Summary
+from understudy.judge.page.summary import Summary
 from understudy.judge.statistics.metrics import Spread
 from understudy.judge.statistics.night_statistics import FASTER, SLOWER
 

@@ -5,14 +5,14 @@ import re
 import jinja2
 from markupsafe import Markup, escape
 
-from understudy import units
+from understudy import studies, units
 from understudy.paths import where
 
 
 def environment() -> jinja2.Environment:
     """Names that a template does not know are errors."""
     made = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(where("templates")),
+        loader=jinja2.FileSystemLoader([where("templates"), *studies.directories("templates")]),
         autoescape=True,
         trim_blocks=True,
         lstrip_blocks=True,

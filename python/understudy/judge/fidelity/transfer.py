@@ -16,10 +16,10 @@ from dataclasses import dataclass
 from statistics import median
 
 from understudy.contracts.run import Run
-from understudy.judge import accuracy
-from understudy.judge.accuracy import Estimate, median_change
+from understudy.judge.statistics import paired_errors
 from understudy.judge.statistics.conditions import OBSERVED, place_of
 from understudy.judge.statistics.limits import LIMIT_FRACTION
+from understudy.judge.statistics.paired_errors import Estimate, median_change
 
 APPLICATION, REPLICA, CONTROL = "application", "replica", "control"
 ARMS = (APPLICATION, REPLICA, CONTROL)
@@ -37,7 +37,7 @@ MEASURES = {
     "dumps_s": "first open to last close of the dumps",
     "elapsed_s": "run time",
 }
-WITHIN, OUTSIDE, UNDECIDED = accuracy.WITHIN, accuracy.OUTSIDE, accuracy.UNDECIDED
+WITHIN, OUTSIDE, UNDECIDED = paired_errors.WITHIN, paired_errors.OUTSIDE, paired_errors.UNDECIDED
 FAILED = "failed"
 
 # Requests, by the kinds of the storage; looks at names depend on what the kernel still knows.
@@ -66,7 +66,7 @@ class Error:
         return self.control.reach
 
     def state(self, limit: float = LIMIT_FRACTION) -> str:
-        return accuracy.state(self.error, self.scatter, limit)
+        return paired_errors.state(self.error, self.scatter, limit)
 
 
 def error(measure: str, values: Values) -> Error | None:

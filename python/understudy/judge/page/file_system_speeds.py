@@ -5,7 +5,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 
-from understudy.judge.page.summary import WORST_FIRST, Judged
+from understudy.judge.page.judged import Judged
+from understudy.judge.page.summary import WORST_FIRST
 from understudy.judge.statistics import metrics
 
 

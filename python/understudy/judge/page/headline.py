@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from understudy.judge.page.file_system_speeds import PlaceRow, names
+from understudy.judge.page.judged import Judged
 from understudy.judge.page.last_two_sessions import Changes
-from understudy.judge.page.summary import ACCEPT, NO_CASE, SHOWN, Judged, Summary, named
+from understudy.judge.page.summary import ACCEPT, NO_CASE, SHOWN, Summary, named
 from understudy.judge.statistics import metrics
 from understudy.judge.statistics.conditions import AS_DESCRIBED
 from understudy.units import plural, rate, seconds

@@ -6,7 +6,7 @@ from itertools import groupby
 from statistics import median
 
 from understudy import units
-from understudy.judge.page.summary import Judged
+from understudy.judge.page.judged import Judged
 
 LEAST = 2  # cells that are a picture
 

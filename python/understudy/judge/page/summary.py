@@ -1,77 +1,45 @@
 """What all cases of a page come to: counts, reasons, what to do next.
 
-A case is what the page judges: a workload in one place under one condition, a skeleton against
-its application, an application against its replica, or the overhead of a version of Darshan. A
-case of which a run failed is a failed
-case, also where another of its runs was measured.
+A case is what the page judges: a workload in one place under one condition, an application
+against its replica, and what studies add. A case of which a run failed is a failed case, also if
+another of its runs was measured.
 """
 
-import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from shlex import quote
 
 from understudy import units
-from understudy.contracts import run as contract
 from understudy.contracts.run import Run
-from understudy.judge import accuracy, overhead
 from understudy.judge.fidelity import transfer
-from understudy.judge.page.programs import AccuracyRow
+from understudy.judge.page.additions import Addition
+from understudy.judge.page.judged import (
+    FAIL,
+    FAILED,
+    PASS,
+    REPLICA,
+    STATE_OF_ERROR,
+    UNDECIDED,
+    Judged,
+    Lost,
+    failures,
+)
 from understudy.judge.statistics import metrics
 from understudy.judge.statistics.cache import IN_MEMORY
-from understudy.judge.statistics.conditions import (
-    AS_DESCRIBED,
-    OBSERVED,
-    Case,
-    Condition,
-    Failed,
-    Measured,
-)
-from understudy.judge.statistics.limits import LIMIT_FRACTION
+from understudy.judge.statistics.conditions import AS_DESCRIBED, OBSERVED, Case, Condition, Failed
 from understudy.units import plural
 
 NO_CASE = "No case was judged."
 ACCEPT = "understudy run --mode accept"
 SHOWN = 3  # of the names in a sentence
-PASS, FAIL, UNDECIDED, FAILED = "pass", "fail", "undecided", "failed"
 WORST_FIRST = (FAILED, FAIL, UNDECIDED, PASS)
-REPLICA, SKELETON, TRANSFER, OVERHEAD = "replica", "skeleton", "transfer", "overhead"
+TRANSFER = "transfer"
 OTHER = "other"  # nothing tells what would have been judged
-CLAIMS = {  # of a kind: what is counted, and what it is held against the original by
+KINDS = {  # of a kind: what is counted, and what it is held against the original by
     REPLICA: ("replica", "replicas", "the bytes of the original"),
-    SKELETON: ("skeleton", "skeletons", "the throughput of the application"),
     TRANSFER: ("transfer", "transfers", "the time in I/O of the application"),
-    OVERHEAD: ("version of Darshan", "versions of Darshan", "an overhead"),
     OTHER: ("other case", "other cases", "what was expected"),
 }
-_OF_ACCURACY = {"within": PASS, "outside": FAIL, "undecided": UNDECIDED}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Judged:
-    """One case; `anchor` is where the page has it, None: nowhere. `verdict` is that of a workload.
-    `why` explains what is not a pass, `limit` is that of its error, `kind` one of CLAIMS.
-    `original` has by operation the application's own speed, on its own machine, in bytes/s."""
-
-    name: str
-    place: str
-    method: str
-    label: str
-    state: str
-    why: str
-    anchor: str | None = None
-    verdict: metrics.Verdict | None = None
-    write: metrics.Spread | None = None
-    read: metrics.Spread | None = None
-    limit: float = LIMIT_FRACTION
-    kind: str = REPLICA
-    original: Mapping[str, float] = field(default_factory=dict)
-    in_memory: bool = False  # the place is memory
-    cached: frozenset[str] = frozenset()  # operations that the page cache can have served
-
-    @property
-    def system(self) -> str:
-        return self.place.partition(":")[0]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,6 +48,7 @@ class Summary:
     never pooled."""
 
     cases: tuple[Judged, ...]
+    kinds: Mapping[str, tuple[str, str, str]] = field(default_factory=dict)  # beside KINDS
     changed: tuple[str, ...] = ()
     skipped: tuple[tuple[str, tuple[str, ...]], ...] = ()  # why cases were not run, and which
 
@@ -94,9 +63,10 @@ class Summary:
     def counts(self) -> str:
         """6 of 10 replicas with the bytes of the original within 10 %, 1 failed, 3 undecided;
         nothing of replicas that all have them."""
-        kinds = [(kind, [c for c in self.cases if c.kind == kind]) for kind in CLAIMS]
+        words = KINDS | dict(self.kinds)
+        kinds = [(kind, [c for c in self.cases if c.kind == kind]) for kind in words]
         news = [(k, own) for k, own in kinds if k != REPLICA or any(c.state != PASS for c in own)]
-        return "; ".join(_counted(kind, own) for kind, own in news if own)
+        return "; ".join(_counted(kind, words[kind], own) for kind, own in news if own)
 
     @property
     def divided(self) -> str:
@@ -174,39 +144,36 @@ class Summary:
 def summarize(
     cases: Sequence[Case],
     failed: Sequence[Failed] = (),
-    accuracies: Iterable[tuple[Case, AccuracyRow]] = (),
     study: transfer.Study | None = None,
-    overheads: Sequence[overhead.Case] = (),
     skipped: Iterable[tuple[str, str]] = (),
+    additions: Sequence[Addition] = (),
+    runs: Sequence[Run] = (),
 ) -> Summary:
-    """All cases of a page. `skipped` has names of cases that were not run, and why."""
+    """All cases of a page, those that `additions` judge by the records of all `runs`, too.
+    `skipped` has names of cases that were not run, and why."""
     reasons: dict[str, list[str]] = {}
     for name, why in skipped:
         reasons.setdefault(why, []).append(name)
-    lost: dict[Key, list[Failed]] = {}
-    own = {(job.name, job.place) for job in overheads}
-    for one in failed:
-        of_study = study is not None and one.run.producer.name == OBSERVED
-        of_overhead = overhead.is_of(one.run) and (one.run.identity.case, one.place) in own
-        if not of_study and not of_overhead:  # which count their own
-            lost.setdefault(_key(one.run, one.place), []).append(one)
+    of_study = study is not None
+    lost = Lost(one for one in failed if not (of_study and one.run.producer.name == OBSERVED))
     rows: list[Judged] = []
     for case in cases:
-        if not case.programs:  # which are judged by their accuracy
+        if not case.programs:  # which a study judges
             rows += (
-                _of_condition(case, one, _taken(one.runs, lost, case.conditions))
+                _of_condition(case, one, lost.take(one.runs, case.conditions))
                 for one in case.conditions
             )
-    rows += (_of_accuracy(case, row, _taken(row.runs, lost)) for case, row in accuracies)
     rows += _of_study(study)
-    rows += _of_overheads(overheads)
-    rows += (_of_failed(same) for same in lost.values())
+    for addition in additions:
+        rows += addition.judged(cases, runs, lost)
+    rows += (_of_failed(same, additions) for same in lost.left())
     order = {state: k for k, state in enumerate(WORST_FIRST)}
     every = [(case, condition) for case in cases for condition in case.conditions]
     return Summary(
         cases=tuple(
             sorted(rows, key=lambda r: (order[r.state], r.name, r.place, r.method, r.label))
         ),
+        kinds={kind: words for addition in additions for kind, words in addition.KINDS.items()},
         changed=tuple(
             _called(case, replace(condition, facts=condition.facts[:-1]))
             for case, condition in every
@@ -216,8 +183,8 @@ def summarize(
     )
 
 
-def _counted(kind: str, cases: Sequence[Judged]) -> str:
-    singular, plural, what = CLAIMS[kind]
+def _counted(kind: str, words: tuple[str, str, str], cases: Sequence[Judged]) -> str:
+    singular, plural, what = words
     nouns = singular if len(cases) == 1 else plural
     limits = {case.limit for case in cases}
     limit = f"{limits.pop() * 100:g} %" if len(limits) == 1 else "their limits"
@@ -225,9 +192,9 @@ def _counted(kind: str, cases: Sequence[Judged]) -> str:
     if kind == OTHER:
         return f"{len(cases)} {nouns} failed"
     parts = [f"{count[PASS]} of {len(cases)} {nouns} with {what} within {limit}"]
-    for state, words in ((FAIL, "outside"), (FAILED, "failed"), (UNDECIDED, "undecided")):
+    for state, name in ((FAIL, "outside"), (FAILED, "failed"), (UNDECIDED, "undecided")):
         if count[state]:
-            parts.append(f"{count[state]} {words}")
+            parts.append(f"{count[state]} {name}")
     return ", ".join(parts)
 
 
@@ -244,47 +211,11 @@ def named(names: Sequence[str], comma: str = ", ") -> str:
     return f"{comma.join(names[:SHOWN])}{more}"
 
 
-Key = tuple[str, str]
-
-
-def _key(run: Run, place: str) -> Key:
-    """What all runs of one case have in common, those of all arms and of other sessions."""
-    return place, run.identity.case or run.identity.id
-
-
-def _taken(
-    runs: Sequence[Measured], lost: dict[Key, list[Failed]], conditions: Sequence[Condition] = ()
-) -> list[Failed]:
-    """The failed runs of the cases that these runs are of, which are taken out. Where several
-    `conditions` are of one case, as before and after an upgrade, a failed run is taken by that to
-    which it is nearest."""
-    taken = []
-    for key in sorted({_key(run.run, run.place) for run in runs}):
-        same = [c for c in conditions if any(_key(r.run, r.place) == key for r in c.runs)]
-        for one in lost.pop(key, []):
-            if len(same) < 2 or _nearest(one, same).runs == tuple(runs):
-                taken.append(one)
-            else:
-                lost.setdefault(key, []).append(one)
-    return taken
-
-
-def _nearest(one: Failed, conditions: Sequence[Condition]) -> Condition:
-    """The condition that differs in fewest keys; of equals the one that ran last."""
-    own = contract.condition(one.run)
-
-    def distance(condition: Condition) -> tuple[int, int]:
-        other = contract.condition(condition.runs[-1].run)
-        return len(contract.differences([own, other])[0]), -conditions.index(condition)
-
-    return min(conditions, key=distance)
-
-
 def _of_condition(case: Case, condition: Condition, bad: Sequence[Failed]) -> Judged:
     made = metrics.verdict(condition)
     state, why = made.state, ""
     if bad:
-        state, why = FAILED, _failures(bad, len(condition.runs))
+        state, why = FAILED, failures(bad, len(condition.runs))
     elif state == FAIL:
         why = (
             f"{units.exact(made.wrong_bytes)} differ from what was written"
@@ -314,36 +245,6 @@ def _of_condition(case: Case, condition: Condition, bad: Sequence[Failed]) -> Ju
     )
 
 
-def _failures(bad: Sequence[Failed], measured: int) -> str:
-    total = len(bad) + measured
-    return f"{len(bad)} of {total} runs failed: {_short(bad[0].failure)}"
-
-
-def _of_accuracy(case: Case, row: AccuracyRow, bad: Sequence[Failed]) -> Judged:
-    """By the overall throughput; failed where a run of any arm failed."""
-    state, why = _OF_ACCURACY[row.state], row.reason
-    if bad:
-        state, why = FAILED, _failures(bad, len(row.runs))
-    elif row.errors:
-        found = row.errors[accuracy.OVERALL]
-        noise = (f"{arm} against itself {_interval(c)}" for arm, c in found.controls.items())
-        why = ", ".join([f"error of the throughput {_interval(found.error)}", *noise])
-    played = metrics.verdict(row.skeleton)
-    return Judged(
-        name=f"{case.workload.name}, {row.skeleton.ranks} ranks",
-        place=row.skeleton.place,
-        method=row.skeleton.method,
-        label=row.skeleton.label,
-        state=state,
-        why=why,
-        anchor=case.key,
-        kind=SKELETON,
-        write=played.write,
-        read=played.read,
-        cached=played.cached,
-    )
-
-
 def _of_study(study: transfer.Study | None) -> Iterator[Judged]:
     for case in study.cases if study else ():
         found = case.state()
@@ -359,49 +260,13 @@ def _of_study(study: transfer.Study | None) -> Iterator[Judged]:
             method=TRANSFER,
             label=TRANSFER,
             kind=TRANSFER,
-            state=_OF_ACCURACY.get(found, FAILED),
+            state=STATE_OF_ERROR.get(found, FAILED),
             why=why,
             anchor=study.key if study else None,
         )
 
 
-def _of_overheads(jobs: Sequence[overhead.Case]) -> Iterator[Judged]:
-    limit = overhead.LIMIT_PERCENT / 100
-    for job in jobs:
-        for found in job.overheads:
-            change, control = found.error.error, found.error.control
-            state = _OF_ACCURACY[found.state(limit)]
-            why = (
-                f"overhead {units.percent(change.value)} ({units.percent(change.low)} to "
-                f"{units.percent(change.high)}), control {units.percent(control.low)} to "
-                f"{units.percent(control.high)}, limit {overhead.LIMIT_PERCENT:g} %"
-            )
-            if job.failed:
-                state, why = FAILED, f"{job.failed} runs failed"
-            yield Judged(
-                name=f"Darshan {found.name}",
-                place=job.place,
-                method=OVERHEAD,
-                kind=OVERHEAD,
-                label=f"overhead, {job.ranks} ranks",
-                state=state,
-                why=why,
-                anchor="page-overhead",
-                limit=limit,
-            )
-
-
-def _interval(found: accuracy.Estimate) -> str:
-    return f"{units.percent(found.value)} ({_bounds(found)})"
-
-
-def _bounds(found: accuracy.Estimate) -> str:
-    if not math.isfinite(found.reach):
-        return "one round has no interval"
-    return f"{units.percent(found.low)} to {units.percent(found.high)}"
-
-
-def _of_failed(same: Sequence[Failed]) -> Judged:
+def _of_failed(same: Sequence[Failed], additions: Sequence[Addition]) -> Judged:
     one = same[0]
     played = one.run.producer.workload
     words = dict(
@@ -419,19 +284,16 @@ def _of_failed(same: Sequence[Failed]) -> Judged:
         method=method,
         label=method,
         state=FAILED,
-        kind=_kind(one.run),
-        why=_failures(same, 0),
+        kind=_kind(one.run, additions),
+        why=failures(same, 0),
         anchor="failures",
     )
 
 
-def _kind(run: Run) -> str:
-    """Of a case of which no run was measured."""
-    if overhead.is_of(run):
-        return OVERHEAD
-    names = {"player": REPLICA, "skeleton": SKELETON, OBSERVED: TRANSFER}
+def _kind(run: Run, additions: Sequence[Addition]) -> str:
+    """The kind of a case of which no run was measured."""
+    for addition in additions:
+        if kind := addition.kind(run):
+            return kind
+    names = {"player": REPLICA, OBSERVED: TRANSFER}
     return REPLICA if run.producer.workload else names.get(run.producer.name, OTHER)
-
-
-def _short(text: str) -> str:
-    return units.shorten(" ".join(text.split()), 160)

@@ -32,6 +32,7 @@ from understudy.judge.statistics.labels import label
 
 AS_DESCRIBED = "as described"
 OBSERVED = "observed"  # the producer of runs under Darshan
+UNDER = "darshan-"  # what the names of arms under Darshan begin with
 BENCHMARK = "benchmark"  # the arm of producers whose figures are their own
 RESTART_SUFFIX = "-restart"
 # Of a process in a step, that say nothing: a skeleton that is learned from a file adds the sizes

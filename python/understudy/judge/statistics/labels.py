@@ -6,6 +6,7 @@ from typing import Any
 
 from understudy.contracts import run as runs
 from understudy.contracts import schema
+from understudy.contracts.run import Run
 from understudy.units import seconds, size
 
 OPTION = "producer.options."
@@ -206,3 +207,13 @@ def _nodes(nodes: Any) -> str:
     ranks = sorted({node["ranks"] for node in nodes if node["ranks"] is not None})
     each = f" with {' or '.join(map(str, ranks))} ranks" if ranks else ""
     return f"{len(nodes)} node{'s' * (len(nodes) != 1)}{each}"
+
+
+def stripe_count(run: Run) -> str:
+    """What the case asked for, in its words: default, nodes, cores or a number."""
+    case = run.identity.case or ""
+    for pattern in (r"%point=\S*?\bstripe_count=(\w+)", r"%\.?stripe_count=(\S+)"):
+        if found := re.search(pattern, case):
+            return found[1]
+    count = run.storage.asked.get("stripe_count")
+    return "default" if count is None else str(count)

@@ -3,15 +3,12 @@
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
 from understudy.contracts.measurement import DumpResult, Played, PlayedDump, StreamResult
 from understudy.contracts.workload import Workload, numbers, provenance_of
-from understudy.errors import UnderstudyError
-from understudy.judge import stated
 from understudy.judge.statistics import cache, pauses
 from understudy.judge.statistics.conditions import (
     AS_DESCRIBED,
@@ -22,7 +19,6 @@ from understudy.judge.statistics.conditions import (
 )
 from understudy.judge.statistics.limits import LIMIT_FRACTION
 from understudy.judge.statistics.pauses import Pauses
-from understudy.model import simulation
 
 DATA_PHASES = ("write", "read")
 
@@ -257,36 +253,6 @@ def quantile(values: Iterable[float], share: float) -> float:
     """The smallest value with at least that share of the values at or below it."""
     ordered = sorted(values)
     return ordered[max(0, math.ceil(share * len(ordered) * (1 - 1e-12)) - 1)]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StatedRow:
-    """A condition against what the text of its simulation states."""
-
-    condition: Condition
-    accuracy: simulation.Accuracy
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stated:
-    """What the text says of its own replica, and what the conditions came to."""
-
-    published: simulation.Published | None
-    rows: list[StatedRow]
-
-
-def against_stated(case: Case) -> Stated | None:
-    """None where the workload is not that of a simulation, or nothing left files of its sizes."""
-    source = simulation.played_by(case.workload)
-    if source is None:
-        return None
-    rows = []
-    for condition in (s for s in case.conditions if s.bytes_scale == 1):
-        played = (r for run in condition.runs for r in run.measurement.repetitions)
-        with suppress(UnderstudyError):  # a method without files, a text without states
-            made = stated.largest(stated.accuracy(source, r) for r in played)
-            rows.append(StatedRow(condition=condition, accuracy=made))
-    return Stated(published=source.published, rows=rows) if rows else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

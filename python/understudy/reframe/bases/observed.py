@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from reframe.core.builtins import parameter, run_after, variable
 
 from understudy.errors import UnderstudyError
-from understudy.judge.overhead import UNDER
+from understudy.judge.statistics.conditions import UNDER
 from understudy.reframe.bases import observer
 from understudy.reframe.bases.benchmark import Benchmark
 from understudy.reframe.session.session import exit_on_error

@@ -13,7 +13,8 @@ REPOSITORY = Path(__file__).resolve().parents[5]
 class PyUnderstudy(PythonPackage):
     """Understudy: learns the I/O of an application from a Darshan log or an ADIOS descriptor,
     reproduces it on any storage system as a ReFrame check, and gives a verdict. The command, its
-    Python library, and the checks, systems, simulations and workloads that come with it."""
+    Python library, and the checks and workloads that come with it. Its studies are packages of
+    their own: py-understudy-skel, py-understudy-darshan and py-understudy-papers."""
 
     homepage = REPOSITORY.as_uri()
     git = homepage
@@ -45,11 +46,13 @@ class PyUnderstudy(PythonPackage):
         """Of `develop`: installed again only if what is in the package has changed."""
         project = REPOSITORY / "pyproject.toml"
         data = re.findall(r'(?m)^"([^"]+)" = "understudy/data', project.read_text())
-        return changed(self, ("pyproject.toml", "README.md", "python/understudy", *data))
+        data += ("checks", "configs", "workloads")  # of hatch_build.py
+        own = ("pyproject.toml", "hatch_build.py", "README.md", "python/understudy")
+        return changed(self, (*own, *data))
 
     def test_where(self):
         """the directories that came with the package are there"""
         understudy = Executable(join_path(self.prefix.bin, "understudy"))
-        for kind in ("checks", "config", "schemas", "simulations", "workloads"):
+        for kind in ("checks", "config", "schemas", "workloads"):
             found = Path(understudy("where", kind, output=str).strip())
             assert found.exists(), f"{kind}: {found} does not exist"

@@ -57,7 +57,8 @@ class Understudy(CMakePackage):
     def detect_dev_src_change(self):
         """Of `develop`: installed again only if what is compiled has changed."""
         return changed(
-            self, ("CMakeLists.txt", "cmake", "proxies", "python/understudy/__init__.py")
+            self,
+            ("CMakeLists.txt", "cmake", "proxies", "studies", "python/understudy/__init__.py"),
         )
 
     def cmake_args(self):

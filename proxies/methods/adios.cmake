@@ -1,5 +1,0 @@
-include("${PROJECT_SOURCE_DIR}/cmake/adios.cmake")
-if(TARGET adios::mpi)
-  set(UND_METHOD_LIBRARIES adios::mpi)
-  set(UND_METHOD_DEFINITIONS UND_HAVE_ADIOS)
-endif()

@@ -1,0 +1,1 @@
+"""The evaluation of Darshan: its overhead, its shutdown, and archives of its logs."""

@@ -1,0 +1,1 @@
+"""The bases of the checks operations, overhead and shutdown."""

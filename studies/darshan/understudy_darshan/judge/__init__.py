@@ -1,0 +1,1 @@
+"""What Darshan costs: operations, overhead and shutdown."""

@@ -1,0 +1,1 @@
+"""Operations under Darshan, and Darshan's shutdown."""

@@ -1,0 +1,1 @@
+"""The bases of the checks claims, schedule and simulation."""

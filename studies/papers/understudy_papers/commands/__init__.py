@@ -1,0 +1,1 @@
+"""Commands that make workloads from published numbers."""

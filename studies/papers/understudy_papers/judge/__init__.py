@@ -1,0 +1,1 @@
+"""Claims and sizes of publications, held against runs."""

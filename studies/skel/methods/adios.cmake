@@ -1,0 +1,5 @@
+include("${CMAKE_CURRENT_LIST_DIR}/../cmake/adios.cmake")
+if(TARGET adios::mpi)
+  set(UND_METHOD_LIBRARIES adios::mpi)
+  set(UND_METHOD_DEFINITIONS UND_HAVE_ADIOS)
+endif()

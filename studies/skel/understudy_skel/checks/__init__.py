@@ -1,0 +1,1 @@
+"""The bases of checks/skel.py."""

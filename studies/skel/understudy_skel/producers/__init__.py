@@ -1,0 +1,1 @@
+"""Skeletal applications and applications whose calls of ADIOS are measured."""

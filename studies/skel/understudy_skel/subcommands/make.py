@@ -1,0 +1,77 @@
+"""understudy skel make: xml, params, source and build in one."""
+
+from pathlib import Path
+
+import click
+from click.core import ParameterSource
+
+from understudy.files import make_folder, read_text, write_text
+from understudy.messages import tell
+from understudy_skel import generate
+from understudy_skel.project import (
+    CORES,
+    DESCRIPTOR,
+    DIRECTORY,
+    FORCE,
+    LANGUAGE,
+    MAKES,
+    METHOD,
+    SETTINGS,
+    application_of,
+)
+from understudy_skel.subcommands import build, params, source, xml
+
+
+@click.command()
+@DESCRIPTOR
+@CORES
+@SETTINGS
+@METHOD
+@LANGUAGE
+@DIRECTORY
+@MAKES
+@FORCE
+@click.pass_context
+def command(
+    context: click.Context,
+    descriptor_file: Path,
+    cores: int,
+    settings: dict[str, str],
+    method: str | None,
+    language: str,
+    directory: Path,
+    makes: bool,
+    force: bool,
+) -> None:
+    """From DESCRIPTOR to a program that runs: understudy skel xml, params, source and build.
+
+    Parameters that are there already are kept, in the directory or else beside DESCRIPTOR, so that
+    they can be edited and the command be repeated; --set, --method and --cores then need --force,
+    with which they are written anew. All other files are generated, and replaced.
+
+    Example: understudy skel make gts.xml --set mimax=820000 -d gts
+    """
+    names = generate.Names(application=application_of(descriptor_file))
+    make_folder(directory)
+    config, parameters = directory / names.config, directory / names.parameters
+    context.invoke(
+        xml.command, descriptor_file=descriptor_file, method=method, output=config, force=True
+    )
+    cores_asked = context.get_parameter_source("cores") == ParameterSource.COMMANDLINE
+    beside = descriptor_file.with_name(names.parameters)
+    anew = force or settings or method or cores_asked
+    if not anew and not parameters.exists() and beside.is_file():
+        write_text(parameters, read_text(beside))
+        tell(f"{parameters}: the parameters of {beside}")
+    elif anew or not parameters.exists():
+        context.invoke(
+            params.command,
+            descriptor_file=config,
+            cores=cores,
+            settings=settings,
+            output=parameters,
+            force=force,
+        )
+    shared = {"descriptor_file": config, "parameters_file": parameters, "directory": directory}
+    context.invoke(source.command, **shared, language=language, force=True)
+    context.invoke(build.command, **shared, makes=makes, force=True)

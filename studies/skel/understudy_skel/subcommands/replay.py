@@ -1,0 +1,48 @@
+"""understudy skel replay: from a file that the application wrote."""
+
+from pathlib import Path
+
+import click
+
+from understudy_skel import bpfile, generate
+from understudy_skel.project import DIRECTORY, FORCE, MAKES, check, write
+from understudy_skel.subcommands.build import make
+
+
+@click.command()
+@click.argument("file", metavar="BP_FILE", type=click.Path(path_type=Path))
+@DIRECTORY
+@MAKES
+@FORCE
+def command(file: Path, directory: Path, makes: bool, force: bool) -> None:
+    """Generate a skeletal application that writes the contents of BP_FILE: descriptor, parameters,
+    program and build files, for the number of processes that wrote it.
+
+    Example: understudy skel replay restart.bp -d replay
+    """
+    found = bpfile.read(file)
+    check(found.descriptor, found.parameters)
+    names = generate.Names(application=found.parameters.application)
+    [group] = found.descriptor.groups
+    [batch] = found.parameters.batches
+    files = {
+        names.config: generate.config(found.descriptor),
+        names.parameters: generate.parameters_text(found.descriptor, found.parameters),
+        f"{names.program(group.name)}.c": generate.source(
+            found.descriptor, found.parameters, group, batch.tests[0]
+        ),
+        **generate.runtime_files(),
+        **generate.build_files(found.parameters),
+    }
+    write({directory / name: text for name, text in files.items()}, force, directory)
+    for name in found.left_out:
+        click.echo(f"understudy: {name} is left out: no bytes, or not of a fixed size", err=True)
+    if found.added:
+        click.echo(
+            f"understudy: {found.added} integer scalars are added, which hold sizes and offsets "
+            "that differ from process to process",
+            err=True,
+        )
+    click.echo(f"understudy: {group.name}: for {batch.cores} processes", err=True)
+    if makes:
+        make(directory)
