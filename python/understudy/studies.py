@@ -1,10 +1,10 @@
 """Studies: distributions with commands, readers, producers, figures and checks of their own.
 
 A study is a package `understudy_<name>`: in a checkout and in a prefix of `cmake --install` in
-studies/<name>, else its distribution names it in the entry point group `understudy.studies`. It may
-have the plugin directories `commands`, `readers` and `producers`, and a module `page` with an
-`ADDITION` (`understudy.judge.page.additions`). Directories of `paths.SITE` stand beside the package
-in studies/<name>, and in its directory `data` in a wheel.
+studies/<name>, else its distribution names it in the entry point group `understudy.studies`. It
+may have the plugin directories `commands`, `readers` and `producers`, and a module `page` with an
+`ADDITION` (`understudy.judge.page.additions`). Directories of `paths.SITE` stand beside the
+package in studies/<name>, and in its directory `data` in a wheel.
 """
 
 import sys

@@ -31,7 +31,7 @@ from understudy_papers.model import simulation, sizing
 def command(
     specification: Path, output: Path | None, calibration: Path | None, force: bool
 ) -> None:
-    """Compose a workload from SIMULATION, a specification like those in studies/papers/simulations/.
+    """Compose a workload from SIMULATION, a specification as in studies/papers/simulations/.
 
     Every dump has exactly the stated bytes.
 

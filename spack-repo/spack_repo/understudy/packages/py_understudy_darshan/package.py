@@ -10,7 +10,7 @@ REPOSITORY = Path(__file__).resolve().parents[5]
 
 
 class PyUnderstudyDarshan(PythonPackage):
-    """The evaluation of Darshan for Understudy: overhead, shutdown, archives and synthetic logs."""
+    """The evaluation of Darshan for Understudy: overhead, shutdown, archives, synthetic logs."""
 
     homepage = REPOSITORY.as_uri()
     git = homepage
