@@ -17,7 +17,7 @@ from click.shell_completion import get_completion_class
 
 from tests.support.needs import need
 from tests.support.player import program
-from understudy import __version__, cli
+from understudy import __version__, cli, studies
 from understudy.paths import ROOT, kinds, where
 
 # Of this interpreter: the project's dependencies, which need not be installed once more.
@@ -92,12 +92,20 @@ def quietly(*command: str | Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def from_wheel(folder: Path) -> Installed:
+def from_core(folder: Path) -> Installed:
+    return from_wheel(folder, with_studies=False)
+
+
+def from_wheel(folder: Path, with_studies: bool = True) -> Installed:
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "-q"]
-    quietly(*pip, "wheel", "--no-deps", "--no-build-isolation", "-w", folder / "wheels", ROOT)
-    [wheel] = (folder / "wheels").iterdir()
+    projects = [ROOT, *(p.parent for p in ROOT.glob("studies/*/pyproject.toml") if with_studies)]
+    for project in projects:
+        wheels = ("-w", folder / "wheels", project)
+        quietly(*pip, "wheel", "--no-deps", "--no-build-isolation", *wheels)
+    made = sorted((folder / "wheels").iterdir())
+    assert len(made) == len(projects)
     python = environment(folder / "environment")
-    quietly(*pip, "--python", python, "install", "--no-deps", "--no-index", wheel)
+    quietly(*pip, "--python", python, "install", "--no-deps", "--no-index", *made)
     add_dependencies(python)
     return Installed(
         place=python.parents[1], programs=(python.parent, Path(program()).parent), python=python
@@ -173,12 +181,28 @@ def test_it_is_read_only_and_not_the_checkout(installed: Installed, tmp_path: Pa
 def test_every_plugin_directory_is_that_of_the_checkout(
     installed: Installed, tmp_path: Path
 ) -> None:
-    everything = Path(installed.say(tmp_path, "understudy", "where").strip())
-    assert everything.is_relative_to(installed.place)
     for kind in kinds():
         there = installed.where(kind, tmp_path)
-        assert there.is_relative_to(everything)
-        assert listing(there) == listing(where(kind)), kind
+        assert there.is_relative_to(installed.place)
+        found = listing(there)
+        for folder in installed.place.rglob(f"understudy_*/data/{kind}"):
+            found |= listing(folder)
+        expected = listing(where(kind))
+        for folder in studies.directories(kind):
+            expected |= listing(folder)
+        assert found == expected, kind
+
+
+def test_without_studies_there_is_only_the_core(tmp_path: Path) -> None:
+    core = from_core(tmp_path)
+    folder = tmp_path / "work"
+    folder.mkdir()
+    commands = core.say(folder, "understudy", "--all")
+    assert "describe" in commands
+    assert not {"skel", "archive", "compose"} & set(commands.split())
+    done = core.run(folder, "bash", "-c", 'reframe -C "$(understudy where config)" -l')
+    assert done.returncode == 0 and "Replay %" in done.stdout, done.stdout + done.stderr
+    assert "Skel" not in done.stdout and "skipping test file" not in done.stdout
 
 
 def test_a_workload_is_exported_byte_for_byte(installed: Installed, tmp_path: Path) -> None:
