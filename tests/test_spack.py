@@ -136,7 +136,9 @@ def test_the_version_of_reframe_is_one_that_we_test_with() -> None:
 def test_the_options_of_the_recipe_are_those_of_cmake() -> None:
     recipe = (PACKAGES / "understudy" / "package.py").read_text()
     cmake = "".join(
-        path.read_text() for path in (ROOT / "CMakeLists.txt", *(ROOT / "cmake").glob("*.cmake"))
+        path.read_text()
+        for pattern in ("CMakeLists.txt", "cmake/*.cmake", "studies/*/cmake/*.cmake")
+        for path in ROOT.glob(pattern)
     )
     for option in set(re.findall(r'"(UND_[A-Z0-9_]+)"', recipe)):
         assert re.search(rf"(option|set)\({option} ", cmake), option

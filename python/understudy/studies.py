@@ -27,7 +27,7 @@ def packages() -> dict[str, Path]:
     found = {folder.name: folder for folder in sorted(BESIDE.glob("*/understudy_*"))}
     for folder in found.values():
         if str(folder.parent) not in sys.path:
-            sys.path.insert(1, str(folder.parent))
+            sys.path.append(str(folder.parent))
     for point in entry_points(group=GROUP):
         if point.value in found:
             continue
