@@ -13,13 +13,13 @@ from understudy.paths import ROOT
 CORE = ROOT / "proxies" / "core"
 # A layer includes from itself and from those before it; docs/architecture.md explains them.
 LAYERS = (
-    ("error", "init", "launcher", "mpi_settings", "order", "print", "sha256"),
+    ("error", "identity", "init", "launcher", "mpi_settings", "order", "print", "sha256"),
     ("agree", "die", "environment", "stop", "timing"),
     ("calls", "method", "mount", "mount_json", "stripes", "striping"),
     ("option", "setting", "strict"),
     ("program", "skew", "stream", "syscalls", "variable", "workload"),
     ("fold", "layout", "operations", "pattern", "plan", "schedule", "stencil"),
-    ("files", "run", "space", "storage", "tree", "watch"),
+    ("files", "run", "run_directory", "space", "tree", "watch"),
     ("caller", "flood", "metadata", "pace", "series", "striped"),
     ("phase", "repetition"),
     ("totals",),

@@ -19,7 +19,7 @@ from understudy.paths import ROOT
 METHOD = r"""
 #include "core/die.h"
 #include "core/method.h"
-#include "core/storage.h"
+#include "core/run_directory.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -36,7 +36,7 @@ static struct und_file *toy_open(const struct und_open *how)
     UND_CHECK(file, "toy: no memory to open %s", how->path);
     file->operations = how->operations;
     const int flags = how->mode == UND_READ ? O_RDONLY : O_RDWR;
-    file->descriptor = open(und_storage_name(how->path), flags);
+    file->descriptor = open(und_directory_name(how->directory, how->path), flags);
     UND_CHECK(file->descriptor >= 0, "toy: cannot open %s", how->path);
     return file;
 }

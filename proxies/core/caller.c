@@ -1,7 +1,7 @@
 #include "core/caller.h"
 
 #include "core/die.h"
-#include "core/storage.h"
+#include "core/run_directory.h"
 #include "core/tree.h"
 #include "core/watch.h"
 
@@ -432,7 +432,7 @@ static bool make_open(struct und_caller *caller, const struct und_call *call)
     const char *path = path_at(caller, &call->path, &entry);
     if (call->flags & UND_FLAG_CREATE)
         und_tree_touch(caller->tree, entry);
-    const int descriptor = und_storage_open_below(und_tree_directory(caller->tree), path, flags_of(call), true);
+    const int descriptor = und_directory_open_below(und_tree_directory(caller->tree), path, flags_of(call), true);
     if (descriptor >= 0 && call->fails)
         close(descriptor);
     else if (descriptor >= 0)
@@ -597,7 +597,7 @@ static bool go_to(const struct und_caller *caller, const char *path, struct spot
     if (!slash)
         return true;
     snprintf(parent, sizeof parent, "%.*s", (int)(slash - path), path);
-    spot->directory = und_storage_open_below(spot->directory, parent, O_PATH | O_DIRECTORY, true);
+    spot->directory = und_directory_open_below(spot->directory, parent, O_PATH | O_DIRECTORY, true);
     spot->opened = spot->directory >= 0;
     return spot->opened;
 }
@@ -629,7 +629,7 @@ static bool make_symlink(struct und_caller *caller, const struct und_call *call,
 static bool make_truncate(struct und_caller *caller, const struct und_call *call, const char *path, int64_t entry)
 {
     const int64_t end = und_linear_at(&call->place, caller->passes);
-    const int file = und_storage_open_below(und_tree_directory(caller->tree), path, O_WRONLY, true);
+    const int file = und_directory_open_below(und_tree_directory(caller->tree), path, O_WRONLY, true);
     const bool right = file >= 0 && ftruncate(file, (off_t)end) == 0;
     if (file >= 0)
         close(file);
@@ -717,7 +717,7 @@ static _Noreturn void die_of(struct und_caller *caller, const struct und_call *c
 static void make(struct und_caller *caller, const struct und_call *call)
 {
     bool right;
-    und_watch_call(caller->made);
+    und_watch_call(caller->run->watch, caller->made);
     errno = 0;
     switch (call->kind) {
     case UND_CALL_OPEN: right = make_open(caller, call); break;
@@ -751,7 +751,7 @@ static void compare(struct und_caller *caller, const struct opened *opened, int6
     if (name < 0 || bytes <= 0 || at->copied || (opened->flags & UND_FLAG_APPEND && caller->run->ranks > 1))
         return;
     const char *path = und_tree_path(caller->tree, name);
-    const int file = und_storage_open_below(und_tree_directory(caller->tree), path, O_RDONLY, true);
+    const int file = und_directory_open_below(und_tree_directory(caller->tree), path, O_RDONLY, true);
     if (file < 0 && errno == ENOENT)
         return; /* another rank has removed it */
     const ssize_t found = file < 0 ? -1 : pread(file, caller->room, (size_t)bytes, (off_t)place);
@@ -828,9 +828,9 @@ void und_caller_play(struct und_caller *caller, const struct und_call_list *list
     caller->note = note;
     caller->context = context;
     und_base_continue(caller->base);
-    und_watch_enter("calls", NULL, false);
+    und_watch_enter(caller->run->watch, "calls", NULL, false);
     carry_out(caller, list->calls, list->count, caller->as == 0);
-    und_watch_leave();
+    und_watch_leave(caller->run->watch);
 }
 
 static void look_at_all(struct und_caller *caller)

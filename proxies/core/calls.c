@@ -4,9 +4,10 @@
 
 _Thread_local struct und_in_hand und_in_hand;
 
-void und_calls_watch(const struct und_method *method, const char *path)
+void und_calls_watch(const struct und_method *method, const struct und_directory *directory, const char *path)
 {
     und_in_hand.method = method->hides_calls ? method : NULL;
+    und_in_hand.directory = directory;
     und_in_hand.path = path;
 }
 

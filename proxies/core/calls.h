@@ -15,11 +15,12 @@
 /* What a thread has in hand. */
 extern _Thread_local struct und_in_hand {
     const struct und_method *method; /* NULL: nothing, or a method that looks for itself */
+    const struct und_directory *directory;
     const char *path;
 } und_in_hand;
 
 /* From here on this thread works on the file by the method, until it leaves it. */
-void und_calls_watch(const struct und_method *method, const char *path);
+void und_calls_watch(const struct und_method *method, const struct und_directory *directory, const char *path);
 void und_calls_leave(void);
 
 #endif

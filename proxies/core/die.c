@@ -30,13 +30,12 @@ struct node {
     struct neighbour ranks[];
 };
 
-/* Outside of struct und_run for the same reason as the table of what was created: a signal handler needs it. */
+/* A signal handler gets no argument, and an error may end the run in any function. */
 static atomic_int alone;
 static _Atomic(struct node *) shared;
 static atomic_bool clean;
 static MPI_Win window = MPI_WIN_NULL;
-static int64_t (*clean_up)(void), (*end_clean)(void);
-static void (*tell_kept)(int64_t kept);
+static struct und_cleanup cleaning;
 
 /* Between MPI_Init and MPI_Finalize? */
 static bool is_in_mpi(void)
@@ -90,11 +89,9 @@ void und_die_unshare(void)
         MPI_Win_free(&window);
 }
 
-void und_die_clean_by(int64_t (*remove_files)(void), int64_t (*all_removed)(void), void (*tell)(int64_t kept))
+void und_die_clean_by(struct und_cleanup cleanup)
 {
-    clean_up = remove_files;
-    end_clean = all_removed;
-    tell_kept = tell;
+    cleaning = cleanup;
 }
 
 bool und_die_first(void)
@@ -112,8 +109,8 @@ int und_die_status(int signal_number)
 /* One rank of the node, that knows of one, says how many files all of them could not remove. */
 static void tell(struct node *node, int64_t kept)
 {
-    if (kept > 0 && tell_kept && (!node || atomic_exchange(&node->told, 1) == 0))
-        tell_kept(node ? node->kept : kept);
+    if (kept > 0 && (!node || atomic_exchange(&node->told, 1) == 0))
+        cleaning.tell(cleaning.state, node ? node->kept : kept);
 }
 
 /* This rank has removed its files, but for some: has the others of the node do so. False where it is at it already. */
@@ -134,7 +131,7 @@ static bool clean_together(int64_t kept)
             kill(node->ranks[r].pid, SIGTERM);
     for (int waited = 0; node->cleaned < node->size && waited < PATIENCE_MS; waited += STEP_MS)
         nanosleep(&(struct timespec){0, STEP_MS * 1000000L}, NULL);
-    const int64_t more = node->cleaned == node->size && end_clean ? end_clean() : 0;
+    const int64_t more = node->cleaned == node->size && cleaning.all_removed ? cleaning.all_removed(cleaning.state) : 0;
     atomic_fetch_add(&node->kept, more);
     tell(node, kept + more);
     return true;
@@ -150,7 +147,7 @@ void und_die_claim(void)
 
 bool und_die_clean(void)
 {
-    return clean_together(clean_up ? clean_up() : 0);
+    return clean_together(cleaning.remove_files ? cleaning.remove_files(cleaning.state) : 0);
 }
 
 void und_die_abort(void)

@@ -35,9 +35,16 @@
 void und_die_share(MPI_Comm comm);
 void und_die_unshare(void);
 
-/* What removes the files that this rank made, what is called once all ranks of the node have, and what says how many
- * could not be removed, which the others return; to be given before there are any. */
-void und_die_clean_by(int64_t (*remove_files)(void), int64_t (*all_removed)(void), void (*tell)(int64_t kept));
+/* How a rank that fails removes its files; safely in a signal handler. */
+struct und_cleanup {
+    int64_t (*remove_files)(void *state); /* that this rank made; how many could not be removed */
+    int64_t (*all_removed)(void *state);  /* called once all ranks of the node have removed theirs; how many more */
+    void (*tell)(void *state, int64_t kept);
+    void *state;
+};
+
+/* To be given before there are any files. */
+void und_die_clean_by(struct und_cleanup cleanup);
 
 /* Is this the first of the node to speak? Safe in a signal handler. */
 bool und_die_first(void);

@@ -15,9 +15,6 @@
 
 enum { NUMBER_BYTES = 24 };
 
-/* The handler may run between any two instructions, so a set is complete before it is linked. */
-static _Atomic(struct und_files *) noted;
-
 static size_t bytes_of(const struct und_names *names)
 {
     return strlen(names->stem) + strlen(names->tail) + 2 * NUMBER_BYTES;
@@ -50,13 +47,15 @@ static char *put_name(char *to, const struct und_names *names, int64_t number)
     return put_text(to, names->tail);
 }
 
-struct und_files *und_files_new(const char *directory, const struct und_names *names, struct und_files *parents,
+struct und_files *und_files_new(const struct und_run *run, const struct und_names *names, struct und_files *parents,
                                 int64_t group)
 {
+    const char *directory = run->plan->directory;
     const size_t stem = strlen(names->stem) + 1, tail = strlen(names->tail) + 1, root = strlen(directory) + 1;
     const size_t bytes = stem + tail + root + (parents ? bytes_of(&parents->names) : 0) + bytes_of(names);
     struct und_files *files = calloc(1, sizeof *files + bytes);
     UND_CHECK(files, "no memory for the names of %s", names->stem);
+    files->directory = run->directory;
     files->parents = parents;
     files->group = group;
     files->step = 1;
@@ -73,7 +72,7 @@ struct und_files *und_files_new(const char *directory, const struct und_names *n
 struct und_files *und_files_new_directories(const struct und_run *run, const char *stem)
 {
     const struct und_names names = {.stem = stem, .separator = ".d", .digits = 6, .tail = ""};
-    struct und_files *directories = und_files_new(run->plan->directory, &names, NULL, 0);
+    struct und_files *directories = und_files_new(run, &names, NULL, 0);
     directories->are_directories = true;
     directories->first = run->rank;
     directories->step = run->ranks;
@@ -85,7 +84,7 @@ struct und_files *und_files_new_numbered(const struct und_run *run, const char *
     struct und_files *parents = group > 0 ? und_files_new_directories(run, stem) : NULL;
     const struct und_names names = {
         .stem = parents ? "" : stem, .separator = parents ? "" : ".", .digits = 8, .tail = suffix};
-    struct und_files *files = und_files_new(run->plan->directory, &names, parents, group);
+    struct und_files *files = und_files_new(run, &names, parents, group);
     files->has_own_directories = parents != NULL;
     return files;
 }
@@ -110,7 +109,7 @@ void und_files_free(struct und_files *files)
 
 struct und_files *und_files_noted(struct und_files *files)
 {
-    struct und_files *same = noted;
+    struct und_files *same = files->directory->files;
     while (same &&
            (strcmp(same->names.stem, files->names.stem) != 0 || strcmp(same->names.tail, files->names.tail) != 0))
         same = same->next;
@@ -142,9 +141,10 @@ void und_files_note(struct und_files *files, int64_t capacity)
     }
     if (!files->is_noted) {
         files->is_noted = true;
-        files->next = noted;
-        noted = files;
-        und_storage_remove_by(und_files_remove);
+        /* The handler may run between any two instructions, so a set is complete before it is linked. */
+        files->next = files->directory->files;
+        files->directory->files = files;
+        und_directory_remove_by(files->directory, und_files_remove);
     }
     und_stop_release();
 }
@@ -185,7 +185,7 @@ static uint64_t mark_of(const struct und_files *directories, int64_t number)
 static int open_directory(struct und_files *directories, int64_t number)
 {
     const char *name = put_path(directories, number, false) + directories->root;
-    const int descriptor = und_storage_open_directory(name, mark_of(directories, number));
+    const int descriptor = und_directory_open_subdirectory(directories->directory, name, mark_of(directories, number));
     UND_CHECK(descriptor >= 0, "%s is no longer the directory that this run created", directories->path);
     return descriptor;
 }
@@ -211,7 +211,7 @@ void und_files_enter(struct und_files *files, int64_t k)
         parents->descriptor = open_directory(parents, directory);
         parents->opened = directory;
     }
-    UND_CHECK(und_storage_enter(parents->descriptor, (size_t)(strrchr(path, '/') + 1 - path)),
+    UND_CHECK(und_directory_enter(files->directory, parents->descriptor, (size_t)(strrchr(path, '/') + 1 - path)),
               "cannot enter the directory of %s", path);
     parents->is_inside = true;
 }
@@ -224,14 +224,15 @@ void und_files_leave(struct und_files *files)
     parents->is_inside = false;
     if (!parents->stays_open)
         close_directory(parents);
-    UND_CHECK(und_storage_leave(), "cannot go back to the run directory from that of %s", files->path);
+    UND_CHECK(und_directory_leave(files->directory), "cannot go back to the run directory from that of %s",
+              files->path);
 }
 
 /* Until it has a mark, nobody knows that the file is this rank's. */
 static bool note_mark(struct und_files *files, int64_t k, int descriptor)
 {
-    const char *name = descriptor < 0 ? und_storage_name(und_files_path(files, k, false)) : "";
-    const uint64_t mark = und_storage_mark(descriptor < 0 ? AT_FDCWD : descriptor, name);
+    const char *name = descriptor < 0 ? und_directory_name(files->directory, und_files_path(files, k, false)) : "";
+    const uint64_t mark = und_identity_mark(descriptor < 0 ? AT_FDCWD : descriptor, name);
     files->marks[k] = mark ? mark : UND_UNKNOWN;
     return mark != 0;
 }
@@ -248,7 +249,7 @@ bool und_files_create(struct und_files *files, int64_t k, const struct und_strip
         created = files->store->create(path, request, error);
         files->marks[k] = created ? UND_UNKNOWN : 0;
     } else {
-        created = und_storage_create(path, request, descriptor, error);
+        created = und_directory_create(files->directory, path, request, descriptor, error);
         if (created && !note_mark(files, k, *descriptor))
             created = und_fail(error, "cannot create %s: %s", path, strerror(errno));
     }
@@ -281,7 +282,7 @@ void und_files_take_back(struct und_files *files, int64_t k)
 struct und_shared und_files_share(const struct und_files *files, int64_t k)
 {
     const bool is_own = k < files->capacity && files->marks[k] != 0 && !files->store;
-    return is_own ? und_storage_share(files->marks[k]) : (struct und_shared){0, 0};
+    return is_own ? und_directory_share(files->directory, files->marks[k]) : (struct und_shared){0, 0};
 }
 
 /* It is truncated once it is known: a file in its place stays as it is. */
@@ -289,10 +290,10 @@ bool und_files_truncate(struct und_files *files, int64_t k, int *descriptor, str
 {
     und_files_enter(files, k);
     const char *path = und_files_path(files, k, false);
-    *descriptor = openat(AT_FDCWD, und_storage_name(path), O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+    *descriptor = openat(AT_FDCWD, und_directory_name(files->directory, path), O_RDWR | O_NOFOLLOW | O_CLOEXEC);
     if (*descriptor < 0)
         return und_fail(error, "cannot truncate %s: %s", path, strerror(errno));
-    if (!und_storage_is_it(*descriptor, "", files->marks[k]))
+    if (!und_identity_matches(*descriptor, "", files->marks[k]))
         return und_fail(error, "%s is no longer the file that this run created", path);
     return ftruncate(*descriptor, 0) == 0 || und_fail(error, "cannot truncate %s: %s", path, strerror(errno));
 }
@@ -300,7 +301,8 @@ bool und_files_truncate(struct und_files *files, int64_t k, int *descriptor, str
 static bool is_ours(struct und_files *files, int64_t k, bool other, struct und_error *error)
 {
     const char *path = und_files_path(files, k, other);
-    return und_storage_is_it(AT_FDCWD, und_storage_name(path), (other ? files->others : files->marks)[k]) ||
+    return und_identity_matches(AT_FDCWD, und_directory_name(files->directory, path),
+                                (other ? files->others : files->marks)[k]) ||
            und_fail(error, "%s is no longer the file that this run created", path);
 }
 
@@ -312,7 +314,7 @@ bool und_files_may_go(struct und_files *files, int64_t k, bool other, bool renam
     if (!renames || files->others[k] != 0)
         return !renames || is_ours(files, k, true, error);
     const char *path = und_files_path(files, k, true);
-    return und_storage_mark(AT_FDCWD, und_storage_name(path)) == 0 ||
+    return und_identity_mark(AT_FDCWD, und_directory_name(files->directory, path)) == 0 ||
            und_fail(error, "cannot rename a file to %s: %s", path, strerror(EEXIST));
 }
 
@@ -321,8 +323,8 @@ bool und_files_take_away(struct und_files *files, int64_t k, bool other, bool re
     uint64_t *mark = &(other ? files->others : files->marks)[k];
     char name[NAME_MAX + 1];
     und_files_enter(files, k);
-    snprintf(name, sizeof name, "%s", und_storage_name(und_files_path(files, k, other)));
-    const char *to = und_storage_name(und_files_path(files, k, other || renames));
+    snprintf(name, sizeof name, "%s", und_directory_name(files->directory, und_files_path(files, k, other)));
+    const char *to = und_directory_name(files->directory, und_files_path(files, k, other || renames));
     und_stop_hold();
     const bool is_away = renames ? rename(name, to) == 0 : unlink(name) == 0;
     if (is_away) {
@@ -343,7 +345,7 @@ bool und_files_look(struct und_files *files, int64_t k, int64_t *bytes, struct u
     struct stat status;
     if (files->store)
         return files->store->look(path, bytes, error);
-    if (fstatat(AT_FDCWD, und_storage_name(path), &status, AT_SYMLINK_NOFOLLOW) != 0)
+    if (fstatat(AT_FDCWD, und_directory_name(files->directory, path), &status, AT_SYMLINK_NOFOLLOW) != 0)
         return und_fail(error, "cannot find %s again: %s", path, strerror(errno));
     if (!S_ISREG(status.st_mode))
         return und_fail(error, "%s has been replaced by something that is no file", path);
@@ -357,7 +359,7 @@ bool und_files_have_directory(struct und_files *directories, int64_t k, bool cre
     uint64_t *mark = &directories->marks[k];
     und_stop_hold();
     if (creates || *mark == 0)
-        *mark = und_storage_have_directory(path + directories->root, creates ? 0777 : 0);
+        *mark = und_directory_have_subdirectory(directories->directory, path + directories->root, creates ? 0777 : 0);
     und_stop_release();
     return *mark != 0 ||
            und_fail(error, "cannot %s the directory %s: %s", creates ? "create" : "find", path, strerror(errno));
@@ -403,12 +405,13 @@ static void remove_file(struct und_files *files, int64_t k, bool other)
     if (files->store)
         files->store->remove(path);
     else
-        und_storage_remove_name(is_open ? parents->descriptor : -1, path + files->root, mark, files->are_directories);
+        und_directory_remove_name(files->directory, is_open ? parents->descriptor : -1, path + files->root, mark,
+                                  files->are_directories);
 }
 
-void und_files_remove(enum und_storage_part part)
+void und_files_remove(struct und_directory *directory, enum und_removal part)
 {
-    for (struct und_files *files = noted; files; files = files->next) {
+    for (struct und_files *files = directory->files; files; files = files->next) {
         if (files->are_directories == (part == UND_ITS_FILES))
             continue;
         for (int64_t k = 0; k < files->capacity; ++k) {
@@ -418,16 +421,17 @@ void und_files_remove(enum und_storage_part part)
         }
         for (int64_t d = 0; d < files->ready && part == UND_ALL_DIRECTORIES; ++d)
             if (mark_of(files, d) == 0)
-                und_storage_remove_name(-1, put_path(files, d, false) + files->root, UND_UNKNOWN, true);
+                und_directory_remove_name(files->directory, -1, put_path(files, d, false) + files->root, UND_UNKNOWN,
+                                          true);
     }
 }
 
 /* A set leaves the list before it is freed: the handler may come in between. */
-void und_files_forget(void)
+void und_files_forget(struct und_directory *directory)
 {
-    for (struct und_files *files = noted, *next; files; files = next) {
+    for (struct und_files *files = directory->files, *next; files; files = next) {
         next = files->next;
-        noted = next;
+        directory->files = next;
         release(files);
     }
 }

@@ -10,7 +10,7 @@
 
 #include "core/error.h"
 #include "core/run.h"
-#include "core/storage.h"
+#include "core/run_directory.h"
 #include "core/striping.h"
 
 #include <stdbool.h>
@@ -22,6 +22,7 @@ struct und_names {
 };
 
 struct und_files {
+    struct und_directory *directory;
     struct und_files *next, *parents; /* the directories that they are in; NULL: the run directory */
     int64_t group;                    /* files in a directory: those with consecutive numbers */
     const struct und_store *store;    /* of the method; NULL: files of the tree */
@@ -47,7 +48,7 @@ struct und_files {
 };
 
 /* Ends the run when memory is out. `parents` is NULL or freed later. */
-struct und_files *und_files_new(const char *directory, const struct und_names *names, struct und_files *parents,
+struct und_files *und_files_new(const struct und_run *run, const struct und_names *names, struct und_files *parents,
                                 int64_t group);
 
 /* <stem>.d<n>: directory n is made by rank n modulo the ranks. */
@@ -117,9 +118,9 @@ void und_files_make_directories(struct und_files *files, const struct und_run *r
 void und_files_check_directories(struct und_files *files, int64_t count);
 
 /* Removes what this rank has created. Safe in a signal handler. */
-void und_files_remove(enum und_storage_part part);
+void und_files_remove(struct und_directory *directory, enum und_removal part);
 
 /* Forgets all that is noted. */
-void und_files_forget(void);
+void und_files_forget(struct und_directory *directory);
 
 #endif

@@ -4,7 +4,7 @@
 #include "core/die.h"
 #include "core/files.h"
 #include "core/operations.h"
-#include "core/storage.h"
+#include "core/run_directory.h"
 #include "core/striped.h"
 #include "core/watch.h"
 
@@ -141,7 +141,7 @@ void und_metadata_prepare(struct und_metadata *metadata, int dump)
         return;
     grow_tree(metadata, metadata->counts[UND_CREATE_EMPTY] + (dump == 0 ? metadata->prepared : 0));
     for (int64_t i = 0; i < metadata->prepared && dump == 0; ++i) {
-        und_watch_call(i);
+        und_watch_call(metadata->run->watch, i);
         create(metadata);
     }
     und_files_leave(metadata->files);
@@ -161,9 +161,10 @@ static void open_again(struct und_metadata *metadata, const char *path)
 {
     const struct und_method *method = metadata->plan->method;
     int none = -1;
-    und_calls_watch(method, path);
+    und_calls_watch(method, metadata->run->directory, path);
     const struct und_open how = {
         .path = path,
+        .directory = metadata->run->directory,
         .comm = MPI_COMM_SELF,
         .mode = UND_READ,
         .transfer_bytes = metadata->plan->most_transfer_bytes,
@@ -176,22 +177,23 @@ static void open_again(struct und_metadata *metadata, const char *path)
         und_calls_leave();
         return;
     }
-    const int descriptor = open(und_storage_name(path), O_RDONLY | O_CLOEXEC);
+    const int descriptor = open(und_directory_name(metadata->run->directory, path), O_RDONLY | O_CLOEXEC);
     UND_CHECK(descriptor >= 0, "metadata: cannot open %s", path);
     UND_CHECK(close(descriptor) == 0, "metadata: cannot close %s", path);
 }
 
-static void look(const char *path)
+static void look(const struct und_metadata *metadata, const char *path)
 {
     struct stat status;
-    UND_CHECK(stat(und_storage_name(path), &status) == 0, "metadata: cannot stat %s", path);
+    UND_CHECK(stat(und_directory_name(metadata->run->directory, path), &status) == 0, "metadata: cannot stat %s", path);
 }
 
 /* A seek asks where the descriptor is: a library that keeps its position finds it as it was. */
-static void act_on(int descriptor, enum und_bare operation, int64_t times, const char *path)
+static void act_on(const struct und_metadata *metadata, int descriptor, enum und_bare operation, int64_t times,
+                   const char *path)
 {
     for (int64_t i = 0; i < times; ++i) {
-        und_watch_call(i);
+        und_watch_call(metadata->run->watch, i);
         if (operation == UND_SYNC)
             UND_CHECK(fsync(descriptor) == 0, "metadata: cannot flush %s", path);
         else
@@ -208,14 +210,14 @@ static void act_on_files(struct und_metadata *metadata, const struct und_targets
     for (int64_t f = 0; f < files && f < count; ++f) {
         const int64_t times = count / files + (f < count % files);
         if (method->descriptor && targets->count > 0 && targets->file) {
-            act_on(method->descriptor(targets->file(targets->context, f)), operation, times,
+            act_on(metadata, method->descriptor(targets->file(targets->context, f)), operation, times,
                    targets->path(targets->context, f));
             continue;
         }
         const char *path = next_target(metadata, targets);
-        const int descriptor = open(und_storage_name(path), O_RDONLY | O_CLOEXEC);
+        const int descriptor = open(und_directory_name(metadata->run->directory, path), O_RDONLY | O_CLOEXEC);
         UND_CHECK(descriptor >= 0, "metadata: cannot open %s", path);
-        act_on(descriptor, operation, times, path);
+        act_on(metadata, descriptor, operation, times, path);
         close(descriptor);
     }
 }
@@ -256,7 +258,7 @@ static void operate(struct und_metadata *metadata, const struct und_targets *tar
     case UND_MKDIR: make_directory(metadata); break;
     case UND_CREATE_EMPTY: create(metadata); break;
     case UND_OPEN: open_again(metadata, next_target(metadata, targets)); break;
-    case UND_STAT: look(next_target(metadata, targets)); break;
+    case UND_STAT: look(metadata, next_target(metadata, targets)); break;
     case UND_RENAME: rename_oldest(metadata); break;
     case UND_UNLINK: take_away(metadata, metadata->progress.first++, false); break;
     case UND_SEEK:
@@ -276,7 +278,7 @@ int64_t und_metadata_operate(struct und_metadata *metadata, const struct und_ope
         act_on_files(metadata, targets, operation, count);
     else
         for (int64_t i = 0; i < count; ++i) {
-            und_watch_call(i);
+            und_watch_call(metadata->run->watch, i);
             operate(metadata, targets, operation);
         }
     und_files_leave(metadata->files);

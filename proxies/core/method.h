@@ -63,7 +63,8 @@ enum und_mode {
 /* How a file is opened. Every rank of `comm` calls open, close and sync together; `comm` holds just
  * the ranks that have bytes in the file. */
 struct und_open {
-    const char *path; /* for messages; what is opened is und_storage_name of it (storage.h) */
+    const char *path; /* for messages; what is opened is und_directory_name of it (run_directory.h) */
+    const struct und_directory *directory;
     MPI_Comm comm;
     enum und_mode mode;
     bool turns;              /* comm is this rank alone; others have the file open before and after it */
@@ -124,6 +125,8 @@ enum und_ability {
     UND_CAN_BEGIN = 1 << 8    /* begin moves, and wait for them later */
 };
 
+struct und_directory;
+struct und_run;
 struct und_store;
 struct und_file; /* each method has its own */
 
@@ -157,11 +160,11 @@ struct und_method {
     int64_t (*part)(const int64_t *values, int64_t rank, int64_t size);
     /* Optional, not timed, on the rank that made it: is the closed file or part whole? For interfaces that
      * report success whatever became of the bytes. False with an error message. */
-    bool (*whole)(const char *path, struct und_error *error);
+    bool (*whole)(const struct und_directory *directory, const char *path, struct und_error *error);
     /* Optional: bytes that the method and its library allocate in a rank, at most. */
     int64_t (*memory)(const int64_t *values, const struct und_load *load);
     /* Optional, on one rank, which works in the run directory: can the values be used there? */
-    bool (*probe)(const char *directory, const int64_t *values, struct und_error *error);
+    bool (*probe)(const struct und_run *run, const int64_t *values, struct und_error *error);
     /* Writes "library version" into text; NULL where no library beyond MPI and C is used. */
     void (*version)(char *text, int size);
 

@@ -33,15 +33,15 @@ double und_pace_s(const struct und_run *run, const struct und_stream *stream, in
 }
 
 /* As applications do between the calls of a dump, and not asleep: the times are too short for that. */
-static void compute(struct und_pace *pace)
+static void compute(struct und_pace *pace, struct und_watch *watch)
 {
     pace->behind_s += pace->compute_s;
     if (pace->behind_s < least_s)
         return;
     const double now = und_clock();
-    und_watch_pause(true);
+    und_watch_pause(watch, true);
     und_wait(now + pace->behind_s, UND_BUSY);
-    und_watch_pause(false);
+    und_watch_pause(watch, false);
     const double computed_s = und_clock() - now;
     pace->waited_s += computed_s;
     /* A little more than was due is made up for, but no interruption. */
@@ -51,16 +51,16 @@ static void compute(struct und_pace *pace)
 void und_pace_keep(struct und_pace *pace, const struct und_run *run)
 {
     if (pace->compute_s > 0) {
-        compute(pace);
+        compute(pace, run->watch);
         return;
     }
     /* Ranks have different numbers of transfers, so they do not compute together here. */
     const enum und_compute how = run->plan->compute;
     const double now = und_clock();
     if (pace->next_s > now) {
-        und_watch_pause(true);
+        und_watch_pause(run->watch, true);
         und_wait(pace->next_s, how == UND_STENCIL ? UND_BUSY : how);
-        und_watch_pause(false);
+        und_watch_pause(run->watch, false);
         pace->waited_s += und_clock() - now;
     }
     pace->next_s += pace->step_s;

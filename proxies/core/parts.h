@@ -165,13 +165,13 @@ static inline int und_series_set(const struct und_series *series)
 static inline void und_series_enter(const struct und_series *series, const char *operation, const char *path,
                                     bool shared)
 {
-    und_watch_enter(operation, path, shared);
-    und_calls_watch(series->plan->method, path);
+    und_watch_enter(series->run->watch, operation, path, shared);
+    und_calls_watch(series->plan->method, series->run->directory, path);
 }
 
-static inline void und_series_leave(void)
+static inline void und_series_leave(const struct und_series *series)
 {
-    und_watch_leave();
+    und_watch_leave(series->run->watch);
     und_calls_leave();
 }
 

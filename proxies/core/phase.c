@@ -1,7 +1,7 @@
 #include "core/phase.h"
 
 #include "core/die.h"
-#include "core/storage.h"
+#include "core/run_directory.h"
 #include "core/watch.h"
 
 #include <errno.h>
@@ -46,9 +46,9 @@ static void wait_until(struct playing *playing, double time)
 {
     const enum und_compute how = playing->run->plan->compute;
     const double now = und_clock();
-    und_watch_pause(true);
+    und_watch_pause(playing->run->watch, true);
     und_wait(time, how == UND_STENCIL ? UND_BUSY : how);
-    und_watch_pause(false);
+    und_watch_pause(playing->run->watch, false);
     playing->stamp += und_clock() - now;
 }
 
@@ -97,10 +97,10 @@ static void open_files(struct playing *playing)
 
 static void operate(struct playing *playing, const struct und_operations *operations)
 {
-    und_watch_enter("metadata", NULL, true);
+    und_watch_enter(playing->run->watch, "metadata", NULL, true);
     const int64_t made = und_series_operate(playing->series, operations);
     take(playing, UND_METADATA);
-    und_watch_leave();
+    und_watch_leave(playing->run->watch);
     playing->records[UND_METADATA].operations += made;
 }
 
@@ -326,7 +326,7 @@ void und_phase_pass(const struct und_run *run, struct und_series *series, int st
     const struct und_stream *what = &run->workload->streams[stream];
     struct playing playing = begin(run, series, stream, dump, doing);
     playing.verification = verification;
-    und_watch_dump(what, dump, false);
+    und_watch_dump(run->watch, what, dump, false);
     und_series_prepare(series, dump);
     if (doing == UND_MAKE)
         und_series_check(series, opens(&playing));
@@ -339,17 +339,17 @@ void und_phase_pass(const struct und_run *run, struct und_series *series, int st
 
 static void wait_for(const struct und_run *run, double until)
 {
-    und_watch_pause(true);
+    und_watch_pause(run->watch, true);
     if (run->stencil)
         und_stencil_until(run->stencil, until);
     else
         und_wait(until, run->plan->compute);
-    und_watch_pause(false);
+    und_watch_pause(run->watch, false);
 }
 
 void und_phase_check_place(const struct und_run *run, bool asks)
 {
-    if (run->rank == 0 && !und_storage_is_in_place(asks)) {
+    if (run->rank == 0 && !und_directory_is_in_place(run->directory, asks)) {
         UND_CHECK(errno == 0, "cannot look at the run directory %s", run->plan->directory);
         UND_DIE("%s is no longer the run directory: it was moved or replaced during the run", run->plan->directory);
     }
@@ -364,9 +364,9 @@ void und_phase_play(const struct und_run *run, struct und_series *series, const 
     playing.zero = zero;
     memset(records, 0, UND_PHASES * sizeof *records);
 
-    und_watch_dump(stream, event->dump, event->restart);
+    und_watch_dump(run->watch, stream, event->dump, event->restart);
     if (!event->restart)
-        und_watch_allow(und_skew_last(&playing.step->dump->skew) * run->plan->time_scale);
+        und_watch_allow(run->watch, und_skew_last(&playing.step->dump->skew) * run->plan->time_scale);
     und_phase_prepare(run, series, event);
     wait_for(run, due);
     und_phase_check_place(run, false);

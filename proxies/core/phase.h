@@ -18,7 +18,7 @@ enum und_doing { UND_PLAY, UND_READ_ALONE, UND_MAKE, UND_CHECK };
 void und_phase_play(const struct und_run *run, struct und_series *series, const struct und_event *event, double zero,
                     double due, struct und_record *records);
 
-/* Ends the run if the run directory is no longer in its place (und_storage_is_in_place): libraries open files by path,
+/* Ends the run if the run directory is no longer in its place (und_directory_is_in_place): libraries open files by path,
  * and another directory under this one's name is none of ours to write to. */
 void und_phase_check_place(const struct und_run *run, bool asks);
 

@@ -7,8 +7,8 @@
 #include "core/pace.h"
 #include "core/phase.h"
 #include "core/print.h"
+#include "core/run_directory.h"
 #include "core/series.h"
-#include "core/storage.h"
 #include "core/tree.h"
 #include "core/watch.h"
 
@@ -115,7 +115,7 @@ static void settle(const struct und_run *run)
     UND_MPI(MPI_Comm_split_type(run->comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node), failed);
     MPI_Comm_rank(node, &rank);
     if (rank == 0)
-        und_storage_settle();
+        und_directory_settle(run->directory);
     MPI_Comm_free(&node);
     UND_MPI(MPI_Barrier(run->comm), failed);
 }
@@ -237,7 +237,7 @@ static void tell_requests(const struct und_run *run, const char *when)
         return;
     UND_MPI(MPI_Barrier(run->comm), "cannot wait for all requests");
     if (run->rank == 0)
-        und_storage_copy_requests(run->plan->requests, run->plan->output, when);
+        und_directory_copy_requests(run->directory, run->plan->requests, run->plan->output, when);
     UND_MPI(MPI_Barrier(run->comm), "cannot wait for all requests");
 }
 
@@ -324,20 +324,20 @@ static bool drop_files(const struct und_run *run, bool keep, struct und_error *e
     int64_t files = 0;
     for (int s = 0; s < run->workload->stream_count; ++s)
         files += run->plan->streams[s].files + run->plan->streams[s].other_inodes;
-    und_watch_apart(NULL, NULL, files);
+    und_watch_apart(run->watch, NULL, NULL, files);
     UND_MPI(MPI_Barrier(run->comm), failed);
-    und_watch_enter(doing, run->plan->directory, true);
+    und_watch_enter(run->watch, doing, run->plan->directory, true);
     if (!keep)
-        und_storage_remove_made(UND_ITS_FILES);
-    und_watch_leave();
+        und_directory_remove_made(run->directory, UND_ITS_FILES);
+    und_watch_leave(run->watch);
     UND_MPI(MPI_Barrier(run->comm), failed);
-    und_watch_enter(doing, run->plan->directory, true);
+    und_watch_enter(run->watch, doing, run->plan->directory, true);
     if (!keep)
-        und_storage_remove_made(UND_ITS_DIRECTORIES);
-    und_files_forget();
-    und_tree_forget();
-    und_watch_leave();
-    return und_storage_all_removed(run->comm, error);
+        und_directory_remove_made(run->directory, UND_ITS_DIRECTORIES);
+    und_files_forget(run->directory);
+    und_tree_forget(run->directory);
+    und_watch_leave(run->watch);
+    return und_directory_all_removed(run->directory, run->comm, error);
 }
 
 bool und_run_repetition(const struct und_run *run, bool keep, und_take_outcome *take, void *taker,
@@ -349,7 +349,7 @@ bool und_run_repetition(const struct und_run *run, bool keep, und_take_outcome *
     struct sizes *sizes = calloc(count, sizeof *sizes);
     struct und_verification *here = calloc(1, sizeof *here);
     UND_CHECK(records && sizes && here, "no memory for the times of %zu dumps", count);
-    und_watch_pause(false);
+    und_watch_pause(run->watch, false);
     play(run, records, sizes, here);
     reduce(run, records, sizes, take, taker);
     if (run->plan->verify) {

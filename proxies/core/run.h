@@ -1,6 +1,6 @@
 /*
  * One run of the player: what it was asked to do, and what every part of it needs to know. Passed
- * by const pointer; nothing of a run is global but what a signal handler needs (storage.h).
+ * by const pointer; nothing of a run is global but what a signal handler needs (die.h, stop.h).
  */
 #ifndef UND_RUN_H
 #define UND_RUN_H
@@ -15,7 +15,9 @@
 
 #include <mpi.h>
 
+struct und_directory;
 struct und_striped;
+struct und_watch;
 
 struct und_run {
     const struct und_workload *workload;
@@ -24,7 +26,9 @@ struct und_run {
     struct und_pattern *pattern;
     struct und_stencil *stencil; /* NULL: ranks do not compute together */
     struct und_striped *striped; /* layouts and hints of the files */
-    MPI_Comm comm;               /* of all ranks; returns errors */
+    struct und_directory *directory;
+    struct und_watch *watch;
+    MPI_Comm comm; /* of all ranks; returns errors */
     int rank;
     int ranks;
 };

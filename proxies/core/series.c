@@ -6,7 +6,7 @@
 #include "core/fold.h"
 #include "core/metadata.h"
 #include "core/parts.h"
-#include "core/storage.h"
+#include "core/run_directory.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -171,7 +171,7 @@ void und_series_go_to_row(struct und_series *series, int64_t index)
 {
     const struct und_item item = und_flood_item(series->flood, index);
     struct und_slot *slot = series->slots;
-    und_watch_call(index);
+    und_watch_call(series->run->watch, index);
     slot->files = und_flood_files(series->flood);
     slot->k = index;
     slot->path = item.path;
@@ -768,13 +768,14 @@ void und_series_drop_cache(struct und_series *series, int dump)
     else if (method->part)
         choose_comms(series, dump);
     for (int64_t i = 0; i < und_series_rows(series) && method->has_files; ++i)
-        und_storage_drop_cache(method->name, series->flood ? und_flood_item(series->flood, i).path
-                                                           : und_series_path(series, dump, (int)i));
+        und_directory_drop_cache(series->run->directory, method->name,
+                                 series->flood ? und_flood_item(series->flood, i).path
+                                               : und_series_path(series, dump, (int)i));
     for (int s = 0; s < series->files && method->part && !series->flood; ++s) {
         series->slots[s].k = und_series_number(series, dump);
         und_series_name_part(series, &series->slots[s]);
         if (series->slots[s].in_parts)
-            und_storage_drop_cache(method->name, series->slots[s].part);
+            und_directory_drop_cache(series->run->directory, method->name, series->slots[s].part);
     }
 }
 

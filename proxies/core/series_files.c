@@ -2,9 +2,9 @@
 #include "core/die.h"
 #include "core/flood.h"
 #include "core/parts.h"
+#include "core/run_directory.h"
 #include "core/space.h"
 #include "core/stop.h"
-#include "core/storage.h"
 #include "core/striped.h"
 #include "core/watch.h"
 
@@ -133,7 +133,8 @@ void und_series_check(struct und_series *series, bool opens)
         series->marks[s] = (struct und_shared){0, 0};
         if (made || slot->exists)
             series->marks[s] = und_files_share(slot->files, slot->k);
-        if (!und_storage_is_it(AT_FDCWD, und_storage_name(slot->path), und_storage_shared(series->marks[s])))
+        if (!und_identity_matches(AT_FDCWD, und_directory_name(series->run->directory, slot->path),
+                                  und_directory_shared(series->run->directory, series->marks[s])))
             die_of_another(series, slot);
     }
     /* Those that have not created it have zeros. */
@@ -149,9 +150,10 @@ void und_series_check(struct und_series *series, bool opens)
 static void check_file(const struct und_series *series, const struct und_slot *slot, int descriptor)
 {
     const struct und_method *method = series->plan->method;
-    const char *name = descriptor < 0 ? und_storage_name(slot->path) : "";
+    const char *name = descriptor < 0 ? und_directory_name(series->run->directory, slot->path) : "";
     if (series->mode == UND_CREATE && method->has_files && !method->store && !method->replaces &&
-        !und_storage_is_it(descriptor < 0 ? AT_FDCWD : descriptor, name, und_storage_shared(slot->mark)))
+        !und_identity_matches(descriptor < 0 ? AT_FDCWD : descriptor, name,
+                              und_directory_shared(series->run->directory, slot->mark)))
         die_of_another(series, slot);
 }
 
@@ -222,12 +224,12 @@ void und_series_take_away(struct und_series *series, bool backup, bool shared)
         if (slot->comm == MPI_COMM_NULL || slot->is_created || !slot->stands_for_it || series->makes_files ||
             !creates(series, slot) || (shared && !has_several(series, slot)))
             continue;
-        und_watch_enter("remove", slot->path, false);
+        und_watch_enter(series->run->watch, "remove", slot->path, false);
         if (!und_files_may_go(slot->files, slot->k, false, backup, &error) ||
             !und_files_take_away(slot->files, slot->k, false, backup, &error))
             UND_DIE("%s: %s", series->plan->method->name, error.text);
         leave(series, slot->files);
-        und_watch_leave();
+        und_watch_leave(series->run->watch);
     }
 }
 
@@ -251,11 +253,11 @@ void und_series_create(struct und_series *series)
         struct und_slot *slot = &series->slots[s];
         if (!has_several(series, slot) || !creates(series, slot))
             continue;
-        und_watch_enter("create", slot->path, true);
+        und_watch_enter(series->run->watch, "create", slot->path, true);
         slot->created = create_file(series, slot);
         slot->is_created = true;
     }
-    und_series_leave();
+    und_series_leave(series);
 }
 
 static void open_slot(struct und_series *series, int s)
@@ -271,6 +273,7 @@ static void open_slot(struct und_series *series, int s)
     const bool turns = series->stream->in_turn;
     const struct und_open how = {
         .path = slot->path,
+        .directory = series->run->directory,
         .comm = turns ? MPI_COMM_SELF : slot->comm,
         .mode = mode_of(series, slot, goes_on),
         .write_through = series->stream->write_through,
@@ -312,7 +315,7 @@ void und_series_open(struct und_series *series)
     }
     series->is_open[und_series_set(series)] = true;
     und_series_note_opening(series);
-    und_series_leave();
+    und_series_leave(series);
 }
 
 bool und_series_find(struct und_series *series, struct und_error *error)
@@ -325,7 +328,7 @@ bool und_series_find(struct und_series *series, struct und_error *error)
         struct stat status;
         if (slot->comm == MPI_COMM_NULL || !slot->stands_for_it)
             continue;
-        if (stat(und_storage_name(slot->path), &status) != 0)
+        if (stat(und_directory_name(series->run->directory, slot->path), &status) != 0)
             return und_fail(error, "--restart-from: cannot find %s: %s", slot->path, strerror(errno));
         const int64_t bytes = (int64_t)status.st_size;
         if (exact && (may_have_more ? bytes < slot->payload : bytes != slot->payload))
@@ -350,7 +353,7 @@ void und_series_close(struct und_series *series)
     series->is_open[und_series_set(series)] = false;
     if (und_series_returns(series))
         und_series_close(und_series_returns(series));
-    und_series_leave();
+    und_series_leave(series);
 }
 
 /* Size of a file that this rank has made; once it is closed, it must be whole. */
@@ -361,13 +364,13 @@ static int64_t look_at(const struct und_series *series, const struct und_slot *s
     struct und_error error;
     int64_t bytes;
     struct stat status;
-    if (series->stream->behind >= 0 && stat(und_storage_name(path), &status) == 0)
+    if (series->stream->behind >= 0 && stat(und_directory_name(series->run->directory, path), &status) == 0)
         bytes = (int64_t)status.st_size; /* a rank of another stream has created it */
     else if (!und_files_look(files, k, &bytes, &error))
         UND_DIE("%s: %s", method->name, error.text);
     leave(series, files);
-    if (!slot->file && method->whole && !method->whole(path, &error)) {
-        const int refusal = und_space_refusal(path, UND_FULL_BYTES);
+    if (!slot->file && method->whole && !method->whole(series->run->directory, path, &error)) {
+        const int refusal = und_space_refusal(series->run->directory, path, UND_FULL_BYTES);
         UND_DIE("%s: cannot write all of %s: %s", method->name, path, refusal ? strerror(refusal) : error.text);
     }
     return bytes;

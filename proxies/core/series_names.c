@@ -35,8 +35,8 @@ struct und_files *und_series_new_directories(const struct und_series *series)
     if (!has_directory(series))
         return NULL;
     snprintf(tail, sizeof tail, ".d%" PRId64, series->group.index);
-    struct und_files *directories = und_files_new(
-        series->run->plan->directory, &(struct und_names){.stem = series->stream->set->name, .tail = tail}, NULL, 0);
+    struct und_files *directories =
+        und_files_new(series->run, &(struct und_names){.stem = series->stream->set->name, .tail = tail}, NULL, 0);
     directories->are_directories = directories->stays_open = true;
     return directories;
 }
@@ -56,7 +56,7 @@ struct und_files *und_series_new_files(const struct und_series *series, int file
     snprintf(tail, sizeof tail, "%.40s%.40s%.40s", number, owner, suffix ? suffix : "");
     const struct und_names names = {
         .stem = stream->set->name, .separator = ".", .digits = und_stream_grows(stream) ? 0 : 6, .tail = tail};
-    struct und_files *files = und_files_new(series->run->plan->directory, &names, series->directories, INT64_MAX);
+    struct und_files *files = und_files_new(series->run, &names, series->directories, INT64_MAX);
     files->store = series->plan->method->store;
     files->other = series->stream->has_backup ? ".backup" : NULL;
     return files;
@@ -84,7 +84,6 @@ const char *und_series_path(const struct und_series *series, int dump, int file)
 /* The directory of the dump's subfiles, which stays open, and the one of this rank's bytes. */
 static void choose_part(const struct und_series *series, struct und_slot *slot, int64_t part)
 {
-    const char *directory = series->run->plan->directory;
     struct und_names names = names_of(series, slot - series->slots)->names;
     const char *end = names.tail;
     char tail[UND_PATH_CAPACITY];
@@ -94,10 +93,10 @@ static void choose_part(const struct und_series *series, struct und_slot *slot, 
     und_files_free(slot->folder);
     names.tail = tail;
     snprintf(tail, sizeof tail, "%.120s.dir", end);
-    slot->folder = und_files_new(directory, &names, NULL, 0);
+    slot->folder = und_files_new(series->run, &names, NULL, 0);
     slot->folder->are_directories = slot->folder->stays_open = true;
     snprintf(tail, sizeof tail, "%.120s.%" PRId64, end, part);
-    slot->subfile = und_files_new(directory, &names, slot->folder, 1);
+    slot->subfile = und_files_new(series->run, &names, slot->folder, 1);
     slot->subfile->store = series->plan->method->store;
     slot->folder->first = slot->subfile->first = slot->k;
     slot->part_number = part;

@@ -1,6 +1,6 @@
 #include "core/space.h"
 
-#include "core/storage.h"
+#include "core/run_directory.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -23,10 +23,10 @@ static int append(int descriptor, int64_t bytes)
     return good && fsync(descriptor) == 0 ? 0 : errno;
 }
 
-int und_space_refusal(const char *path, int64_t bytes)
+int und_space_refusal(const struct und_directory *directory, const char *path, int64_t bytes)
 {
     struct statvfs system;
-    const char *name = und_storage_name(path);
+    const char *name = und_directory_name(directory, path);
     const int descriptor = open(name, O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     const int why = descriptor < 0 ? 0 : append(descriptor, bytes); /* it may be gone with the run */
     if (descriptor >= 0)

@@ -9,8 +9,10 @@
 
 #include <stdint.h>
 
+struct und_directory;
+
 /* Why the file system takes no more of a file of a run that has failed: errno, or 0 where it takes that many
  * bytes. Asked by appending them. */
-int und_space_refusal(const char *path, int64_t bytes);
+int und_space_refusal(const struct und_directory *directory, const char *path, int64_t bytes);
 
 #endif

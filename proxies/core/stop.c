@@ -9,11 +9,13 @@
 #include <string.h>
 #include <unistd.h>
 
+/* A signal handler gets no argument. */
 static atomic_bool held;
 static volatile sig_atomic_t noted;
 static atomic_bool speaking;
 static pthread_t watcher;
-static void (*call_first)(void);
+static void (*call_first)(void *state);
+static void *first_state;
 
 static void say(int signal_number)
 {
@@ -40,7 +42,7 @@ static void on_signal(int signal_number)
         return;
     }
     if (call_first)
-        call_first();
+        call_first(first_state);
     if (held) {
         noted = signal_number;
         return;
@@ -70,8 +72,9 @@ void und_stop_watch(bool speaks)
     handle(on_signal);
 }
 
-void und_stop_call_first(void (*first)(void))
+void und_stop_call_first(void (*first)(void *state), void *state)
 {
+    first_state = state;
     call_first = first;
 }
 

@@ -11,7 +11,7 @@
 void und_stop_watch(bool speaks);
 
 /* What a caught signal calls first. */
-void und_stop_call_first(void (*first)(void));
+void und_stop_call_first(void (*first)(void *state), void *state);
 
 /* The end of a run: signals are ignored, because launchers send them to ranks that are a little
  * slower to leave than others. */

@@ -1,7 +1,7 @@
 #include "core/striped.h"
 
 #include "core/die.h"
-#include "core/storage.h"
+#include "core/run_directory.h"
 #include "core/stripes.h"
 
 #include <errno.h>
@@ -215,7 +215,7 @@ void und_striped_note_layout(struct und_striped *striped, int stream, const char
         .stripe_count = plan->hinted_count, .stripe_size_bytes = plan->hinted_size_bytes, .by_hint = true};
     const struct und_striping_request *asked = plan->creates ? &by_hint : &striped->run->plan->layout;
     struct und_error error;
-    const int descriptor = open(und_storage_name(path), O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    const int descriptor = open(und_directory_name(striped->run->directory, path), O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
     UND_CHECK(descriptor >= 0, "%s: cannot open %s to read its layout", striped->backend->name, path);
     const bool read = striped->backend->read(descriptor, &striped->layout, &error);
     close(descriptor);

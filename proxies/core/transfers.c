@@ -25,7 +25,7 @@ struct und_pace *und_series_pace(struct und_series *series)
 /* Goes to the transfer at a position of the stream's order. */
 static inline void go_to(struct und_series *series, struct und_piece *piece, int64_t position)
 {
-    und_watch_call(position);
+    und_watch_call(series->run->watch, position);
     const struct und_order *order = piece->rule;
     if (series->pace.is_kept)
         und_pace_keep(&series->pace, series->run);
@@ -79,7 +79,7 @@ static void look_up(struct und_series *series, const struct und_piece *piece, in
     const struct und_dataset whole = {.name = piece->name, .type = UND_BYTE, .ndims = 1, .shape = {end}, .slabs = true};
     const struct und_box box = {.start = {end - size}, .count = {size}};
     for (int64_t i = 0; i < calls && size > 0; ++i) {
-        und_watch_call(i);
+        und_watch_call(series->run->watch, i);
         series->plan->method->read(slot->file, &whole, &box, series->looked_up);
     }
 }
@@ -158,7 +158,7 @@ static void write_piece(struct und_series *series, struct und_piece *piece)
         write_gathered(series, piece, file);
     }
     for (int64_t i = piece->cut.calls; i < piece->calls; ++i) {
-        und_watch_call(i);
+        und_watch_call(series->run->watch, i);
         if (piece->dataset.collective)
             series->plan->method->write(file, &piece->dataset, &empty, piece->base->bytes);
         if (series->plan->flush_bytes > 0)
@@ -174,7 +174,7 @@ void und_series_sync(struct und_series *series)
             series->plan->method->sync(series->slots[s].file);
             und_series_hand(series, &series->slots[s], und_files_take_back);
         }
-    und_series_leave();
+    und_series_leave(series);
 }
 
 static void note_wrong(const struct und_series *series, const struct und_piece *piece, int64_t at, unsigned char found,
@@ -231,7 +231,7 @@ static void read_piece(struct und_series *series, struct und_piece *piece, struc
             compare_read(series, piece, buffer);
     }
     for (int64_t more = piece->cut.calls; more < piece->calls; ++more) {
-        und_watch_call(more);
+        und_watch_call(series->run->watch, more);
         series->plan->method->read(file, &piece->dataset, &empty, buffer);
     }
 }
@@ -251,7 +251,7 @@ void und_series_move(struct und_series *series, int variable, enum und_move move
             read_piece(series, piece, verification);
         series->bytes += piece->cut.elements * und_type_bytes(piece->dataset.type);
     }
-    und_series_leave();
+    und_series_leave(series);
 }
 
 /* -- moves that are begun, and waited for later -------------------------------------------------------------------- */
@@ -296,7 +296,7 @@ void und_series_begin(struct und_series *series, int variable, enum und_move mov
         begin_piece(series, p, move != UND_WRITE);
         series->bytes += piece->cut.elements * und_type_bytes(piece->dataset.type);
     }
-    und_series_leave();
+    und_series_leave(series);
 }
 
 void und_series_wait_all(struct und_series *series)
@@ -306,7 +306,7 @@ void und_series_wait_all(struct und_series *series)
             und_series_enter(series, "wait for transfers of", series->slots[s].path, true);
             series->plan->method->wait(series->slots[s].file);
         }
-    und_series_leave();
+    und_series_leave(series);
     for (int64_t f = 0; f < series->flight_count; ++f) {
         struct und_flight *flight = &series->flights[f];
         struct und_piece *piece = &series->pieces[flight->piece];

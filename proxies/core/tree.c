@@ -1,7 +1,7 @@
 #include "core/tree.h"
 
 #include "core/die.h"
-#include "core/storage.h"
+#include "core/run_directory.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
@@ -15,8 +15,9 @@ enum { NAME_BYTES = 160 };
 
 /* What this rank has made of a tree, until it is removed. */
 struct und_run_tree {
-    int directory; /* of the tree */
-    uint64_t mark; /* of that; on the rank that has made it */
+    struct und_directory *home; /* the run directory */
+    int directory;              /* of the tree */
+    uint64_t mark;              /* of that; on the rank that has made it */
     bool is_maker;
     int64_t count;
     char **paths;
@@ -25,8 +26,6 @@ struct und_run_tree {
     const struct und_tree *tree;
     char name[NAME_BYTES];
 };
-
-static struct und_run_tree *all; /* of this run */
 
 static void *allocate(int64_t count, size_t size, const char *set)
 {
@@ -37,31 +36,31 @@ static void *allocate(int64_t count, size_t size, const char *set)
 
 /* Each rank removes its own files where it has made them. What has come elsewhere since, with a directory or by a link,
  * goes with the directories, which one rank removes for all. */
-static void remove_made(const struct und_run_tree *made, enum und_storage_part part)
+static void remove_made(const struct und_run_tree *made, enum und_removal part)
 {
     if (part == UND_ITS_DIRECTORIES && !made->is_maker)
         return;
     for (int64_t i = 0; i < made->count && made->directory >= 0 && part == UND_ITS_FILES; ++i)
         if (made->touched[i])
-            und_storage_remove_at(made->directory, made->paths[i]);
+            und_directory_remove_at(made->home, made->directory, made->paths[i]);
     if (part != UND_ITS_FILES && made->directory >= 0)
-        und_storage_remove_numbered(made->directory, made->count);
+        und_directory_remove_numbered(made->home, made->directory, made->count);
     if (part != UND_ITS_FILES && made->mark)
-        und_storage_remove_name(-1, made->name, made->mark, true);
+        und_directory_remove_name(made->home, -1, made->name, made->mark, true);
 }
 
 /* Safe in a signal handler. */
-static void remove_all(enum und_storage_part part)
+static void remove_all(struct und_directory *directory, enum und_removal part)
 {
-    for (const struct und_run_tree *made = all; made; made = made->next)
+    for (const struct und_run_tree *made = directory->trees; made; made = made->next)
         remove_made(made, part);
 }
 
-void und_tree_forget(void)
+void und_tree_forget(struct und_directory *directory)
 {
-    while (all) {
-        struct und_run_tree *made = all;
-        all = made->next;
+    while (directory->trees) {
+        struct und_run_tree *made = directory->trees;
+        directory->trees = made->next;
         for (int64_t i = 0; i < made->count; ++i)
             free(made->paths[i]);
         close(made->directory);
@@ -88,11 +87,11 @@ static void make_directory(const struct und_run *run, struct und_run_tree *made)
 {
     made->is_maker = run->rank == 0;
     if (made->is_maker) {
-        made->mark = und_storage_have_directory(made->name, 0700);
+        made->mark = und_directory_have_subdirectory(made->home, made->name, 0700);
         UND_CHECK(made->mark, "posix: cannot create %s", made->name);
     }
     UND_MPI(MPI_Bcast(&made->mark, 1, MPI_UINT64_T, 0, run->comm), "cannot share the directory %s", made->name);
-    made->directory = und_storage_open_directory(made->name, made->mark);
+    made->directory = und_directory_open_subdirectory(made->home, made->name, made->mark);
     UND_CHECK(made->directory >= 0, "posix: cannot open %s", made->name);
 }
 
@@ -101,7 +100,7 @@ static void fill(const struct und_run *run, int stream, const struct und_run_tre
 {
     const uint64_t contents = und_tree_contents(run, stream, entry);
     const int64_t bytes = made->tree->entries[entry].bytes;
-    const int file = und_storage_open_below(made->directory, made->paths[entry], O_WRONLY | O_CREAT | O_EXCL, false);
+    const int file = und_directory_open_below(made->directory, made->paths[entry], O_WRONLY | O_CREAT | O_EXCL, false);
     UND_CHECK(file >= 0, "posix: cannot create %s/%s", made->name, made->paths[entry]);
     und_base_continue(base);
     for (int64_t done = 0; done < bytes;) {
@@ -138,6 +137,7 @@ struct und_run_tree *und_tree_make(const struct und_run *run, int stream)
 {
     const struct und_stream *what = &run->workload->streams[stream];
     struct und_run_tree *made = allocate(1, sizeof *made, what->set->name);
+    made->home = run->directory;
     made->tree = what->own.tree;
     snprintf(made->name, sizeof made->name, "%s.tree", what->set->name);
     made->paths = allocate(made->tree->count, sizeof *made->paths, made->name);
@@ -145,9 +145,9 @@ struct und_run_tree *und_tree_make(const struct und_run *run, int stream)
     for (; made->count < made->tree->count; ++made->count)
         made->paths[made->count] = path_of(made, made->count);
     made->directory = -1;
-    made->next = all;
-    all = made;
-    und_storage_remove_by(remove_all);
+    made->next = run->directory->trees;
+    run->directory->trees = made;
+    und_directory_remove_by(made->home, remove_all);
     make_directory(run, made);
     make_entries(run, stream, made);
     return made;
@@ -155,7 +155,7 @@ struct und_run_tree *und_tree_make(const struct und_run *run, int stream)
 
 struct und_run_tree *und_tree_find(const struct und_run *run, int stream)
 {
-    struct und_run_tree *found = all;
+    struct und_run_tree *found = run->directory->trees;
     while (found->tree != run->workload->streams[stream].own.tree)
         found = found->next;
     return found;

@@ -20,7 +20,7 @@ struct und_run_tree *und_tree_make(const struct und_run *run, int stream);
 struct und_run_tree *und_tree_find(const struct und_run *run, int stream);
 
 /* Frees all trees of the run, whose files are removed or kept. */
-void und_tree_forget(void);
+void und_tree_forget(struct und_directory *directory);
 
 /* The path of an entry, from the descriptor of the tree's directory. */
 int und_tree_directory(const struct und_run_tree *tree);

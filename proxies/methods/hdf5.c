@@ -8,8 +8,8 @@
 #ifdef UND_HAVE_HDF5
 
 #include "core/die.h"
+#include "core/run_directory.h"
 #include "core/space.h"
-#include "core/storage.h"
 
 #include <hdf5.h>
 #include <limits.h>
@@ -79,6 +79,7 @@ struct und_file {
     bool reading;
     bool append;
     bool alone; /* opened without the driver of MPI-IO */
+    const struct und_directory *directory;
     int64_t *operations;
     char path[];
 };
@@ -95,7 +96,7 @@ static herr_t keep_innermost(unsigned depth, const H5E_error2_t *error, void *te
 static _Noreturn void fail(const struct und_file *file, const char *doing, const char *what)
 {
     char text[200] = "no reason given by HDF5";
-    const int refusal = file->reading ? 0 : und_space_refusal(file->path, UND_FULL_BYTES);
+    const int refusal = file->reading ? 0 : und_space_refusal(file->directory, file->path, UND_FULL_BYTES);
     if (refusal != 0)
         snprintf(text, sizeof text, "%s", strerror(refusal));
     else
@@ -168,9 +169,9 @@ static hid_t create_file(const struct und_file *file, hid_t access, bool creates
     hid_t creation = made(H5Pcreate(H5P_FILE_CREATE), file, "create ", NULL);
     if (file->append)
         check(H5Pset_istore_k(creation, CHUNKS_OF_NODE), file, "create ", NULL);
-    hid_t handle =
-        made(H5Fcreate(und_storage_name(file->path), creates ? H5F_ACC_EXCL : H5F_ACC_TRUNC, creation, access), file,
-             "create ", NULL);
+    hid_t handle = made(H5Fcreate(und_directory_name(file->directory, file->path),
+                                  creates ? H5F_ACC_EXCL : H5F_ACC_TRUNC, creation, access),
+                        file, "create ", NULL);
     check(H5Pclose(creation), file, "create ", NULL);
     return handle;
 }
@@ -221,13 +222,15 @@ static struct und_file *open_file(const struct und_open *how)
     file->alone = how->turns;
     if (how->settings)
         memcpy(file->settings, how->settings, sizeof file->settings);
+    file->directory = how->directory;
     file->operations = how->operations;
 
     H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
     hid_t access = file_access(file, how);
     file->handle = how->mode == UND_CREATE ? create_file(file, access, how->creates)
-                   : how->mode == UND_READ ? H5Fopen(und_storage_name(how->path), H5F_ACC_RDONLY, access)
-                                           : H5Fopen(und_storage_name(how->path), H5F_ACC_RDWR, access);
+                   : how->mode == UND_READ
+                       ? H5Fopen(und_directory_name(how->directory, how->path), H5F_ACC_RDONLY, access)
+                       : H5Fopen(und_directory_name(how->directory, how->path), H5F_ACC_RDWR, access);
     made(file->handle, file, how->mode == UND_CREATE ? "create " : "open ", NULL);
     check(H5Pclose(access), file, "open ", NULL);
     ++*file->operations;

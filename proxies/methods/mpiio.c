@@ -5,8 +5,8 @@
  */
 #include "core/die.h"
 #include "core/method.h"
+#include "core/run_directory.h"
 #include "core/space.h"
-#include "core/storage.h"
 
 #include <limits.h>
 #include <stdlib.h>
@@ -33,6 +33,7 @@ struct und_file {
     struct flight *flights;
     int flight_count, flight_capacity;
     MPI_Comm comm;
+    const struct und_directory *directory;
     int64_t *operations;
     bool writing;
     bool viewed;                  /* the view is not the default one */
@@ -78,7 +79,7 @@ static void end_call(int code, const MPI_Status *status, struct unit *unit, cons
     ++*file->operations;
     if (code == MPI_SUCCESS && moved == bytes)
         return;
-    const int refusal = file->writing ? und_space_refusal(file->path, bytes) : 0;
+    const int refusal = file->writing ? und_space_refusal(file->directory, file->path, bytes) : 0;
     if (refusal != 0)
         UND_DIE("mpiio: cannot %s %lld bytes at byte %lld of %s: %s", doing, bytes, (long long)offset, file->path,
                 strerror(refusal));
@@ -113,12 +114,13 @@ static struct und_file *open_file(const struct und_open *how)
     memcpy(file->path, how->path, length);
     file->comm = how->comm;
     file->writing = how->mode != UND_READ;
+    file->directory = how->directory;
     file->operations = how->operations;
 
     const int access = how->mode == UND_READ ? MPI_MODE_RDONLY
                        : how->creates        ? MPI_MODE_RDWR | MPI_MODE_CREATE | MPI_MODE_EXCL
                                              : MPI_MODE_RDWR;
-    UND_MPI(MPI_File_open(how->comm, und_storage_name(how->path), access, how->hints, &file->handle),
+    UND_MPI(MPI_File_open(how->comm, und_directory_name(how->directory, how->path), access, how->hints, &file->handle),
             "mpiio: cannot %s %s", how->creates ? "create" : "open", how->path);
     ++*file->operations;
     return file;
@@ -255,7 +257,8 @@ static void begin_box(struct und_file *file, const struct und_dataset *dataset, 
 /* What a flush or a close has to say: MPI-IO may know no class for it. */
 static void check_written(int code, const struct und_file *file, const char *doing)
 {
-    const int refusal = code != MPI_SUCCESS && file->writing ? und_space_refusal(file->path, UND_FULL_BYTES) : 0;
+    const int refusal =
+        code != MPI_SUCCESS && file->writing ? und_space_refusal(file->directory, file->path, UND_FULL_BYTES) : 0;
     if (refusal != 0)
         UND_DIE("mpiio: cannot %s %s: %s", doing, file->path, strerror(refusal));
     UND_MPI(code, "mpiio: cannot %s %s", doing, file->path);

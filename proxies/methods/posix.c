@@ -5,7 +5,7 @@
 #include "core/die.h"
 #include "core/files.h"
 #include "core/method.h"
-#include "core/storage.h"
+#include "core/run_directory.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -50,26 +50,26 @@ static int64_t posix_memory(const int64_t *values, const struct und_load *load)
     return values[DIRECT] == DIRECT_NO ? 0 : load->transfer_bytes + page_bytes();
 }
 
-static bool posix_probe(const char *directory, const int64_t *values, struct und_error *error)
+static bool posix_probe(const struct und_run *run, const int64_t *values, struct und_error *error)
 {
     if (values[DIRECT] == DIRECT_NO)
         return true;
     int made;
-    struct und_files *files = und_files_new(directory, &(struct und_names){.stem = ".direct", .tail = ""}, NULL, 0);
+    struct und_files *files = und_files_new(run, &(struct und_names){.stem = ".direct", .tail = ""}, NULL, 0);
     und_files_note(files, 1);
     if (!und_files_create(files, 0, NULL, &made, error))
         return false;
     close(made);
-    const int direct =
-        open(und_storage_name(und_files_path(files, 0, false)), O_RDWR | O_DIRECT | O_NOFOLLOW | O_CLOEXEC);
+    const int direct = open(und_directory_name(run->directory, und_files_path(files, 0, false)),
+                            O_RDWR | O_DIRECT | O_NOFOLLOW | O_CLOEXEC);
     const int code = errno;
     if (direct >= 0)
         close(direct);
-    und_files_remove(UND_ITS_FILES);
-    und_files_forget();
+    und_files_remove(run->directory, UND_ITS_FILES);
+    und_files_forget(run->directory);
     return direct >= 0 ||
            und_fail(error, "--method-option posix.direct=%s: the file system of %s cannot bypass the cache: %s",
-                    direct_choices[values[DIRECT]], directory, strerror(code));
+                    direct_choices[values[DIRECT]], run->plan->directory, strerror(code));
 }
 
 static int flags_of(const struct und_open *how)
@@ -84,7 +84,7 @@ static void open_direct(struct und_file *file, const struct und_open *how)
     void *capacity;
     file->page = page_bytes();
     file->capacity = (how->transfer_bytes + file->page - 1) / file->page * file->page;
-    file->direct = open(und_storage_name(how->path), flags_of(how) | O_DIRECT);
+    file->direct = open(und_directory_name(how->directory, how->path), flags_of(how) | O_DIRECT);
     UND_CHECK(file->direct >= 0, "posix: cannot open %s with O_DIRECT", how->path);
     struct stat one, other;
     if (fstat(file->descriptor, &one) != 0 || fstat(file->direct, &other) != 0 || one.st_ino != other.st_ino ||
@@ -113,7 +113,7 @@ static struct und_file *posix_open(const struct und_open *how)
         *how->created = -1;
     }
     if (file->descriptor < 0)
-        file->descriptor = open(und_storage_name(how->path), flags_of(how));
+        file->descriptor = open(und_directory_name(how->directory, how->path), flags_of(how));
     UND_CHECK(file->descriptor >= 0, "posix: cannot open %s", how->path);
     if (direct == DIRECT_YES || (direct == DIRECT_READ && how->mode == UND_READ))
         open_direct(file, how);

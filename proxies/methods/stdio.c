@@ -6,7 +6,7 @@
  */
 #include "core/die.h"
 #include "core/method.h"
-#include "core/storage.h"
+#include "core/run_directory.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -58,15 +58,15 @@ static void set_buffer(struct und_file *file, int64_t bytes)
 }
 
 /*
- * Of a file that is there, to write to it only: with "r+" the C library would read a page or more around each place
+ * Opens a file that is there, to write to it only: with "r+" the C library would read a page or more around each place
  * that it writes to, "w" truncates, and "a" makes a file system in user space append, even after fcntl.
  */
-static FILE *open_to_write(const char *path, int64_t *at, bool looks_up)
+static FILE *open_to_write(const struct und_open *how, int64_t *at)
 {
     *at = UNKNOWN;
-    if (looks_up)
-        return fopen(und_storage_name(path), "r+e");
-    const int fd = open(und_storage_name(path), O_WRONLY | O_CLOEXEC);
+    if (how->looks_up)
+        return fopen(und_directory_name(how->directory, how->path), "r+e");
+    const int fd = open(und_directory_name(how->directory, how->path), O_WRONLY | O_CLOEXEC);
     return fd < 0 ? NULL : fdopen(fd, "w");
 }
 
@@ -75,10 +75,11 @@ static FILE *create_once(const struct und_open *how, int64_t *at)
 {
     int rank, created = 1;
     MPI_Comm_rank(how->comm, &rank);
-    FILE *stream = rank == 0 ? fopen(und_storage_name(how->path), how->looks_up ? "w+xe" : "wxe") : NULL;
+    FILE *stream =
+        rank == 0 ? fopen(und_directory_name(how->directory, how->path), how->looks_up ? "w+xe" : "wxe") : NULL;
     UND_CHECK(rank != 0 || stream, "stdio: cannot create %s", how->path);
     UND_MPI(MPI_Bcast(&created, 1, MPI_INT, 0, how->comm), "stdio: cannot wait for %s", how->path);
-    return rank == 0 ? stream : open_to_write(how->path, at, how->looks_up);
+    return rank == 0 ? stream : open_to_write(how, at);
 }
 
 static struct und_file *stdio_open(const struct und_open *how)
@@ -96,8 +97,8 @@ static struct und_file *stdio_open(const struct und_open *how)
     else if (*how->created >= 0)
         file->stream = fdopen(*how->created, how->looks_up ? "w+" : "w");
     else
-        file->stream = how->mode == UND_READ ? fopen(und_storage_name(how->path), "re")
-                                             : open_to_write(how->path, &file->at, how->looks_up);
+        file->stream = how->mode == UND_READ ? fopen(und_directory_name(how->directory, how->path), "re")
+                                             : open_to_write(how, &file->at);
     UND_CHECK(file->stream, "stdio: cannot open %s", how->path);
     *how->created = -1;
     set_buffer(file, how->settings ? how->settings[BUFFER] : LIBRARY_BUFFER);

@@ -7,9 +7,9 @@
 #include "core/launcher.h"
 #include "core/print.h"
 #include "core/repetition.h"
+#include "core/run_directory.h"
 #include "core/setting.h"
 #include "core/stop.h"
-#include "core/storage.h"
 #include "core/striped.h"
 #include "core/stripes.h"
 #include "core/totals.h"
@@ -210,7 +210,7 @@ static bool prepare_on_root(const struct und_run *run, const struct und_options 
     und_striping_describe(run->plan->directory, "", storage);
     if (!result_is_apart(options, error))
         return false;
-    *descriptor = und_storage_create_result(options->output, error);
+    *descriptor = und_directory_create_result(run->directory, options->output, error);
     return *descriptor >= 0;
 }
 
@@ -219,7 +219,7 @@ static bool probe_methods(const struct und_run *run, struct und_error *error)
 {
     for (int s = 0; s < run->workload->stream_count; ++s) {
         const struct und_stream_plan *plan = &run->plan->streams[s];
-        if (plan->method->probe && !plan->method->probe(run->plan->directory, plan->settings, error))
+        if (plan->method->probe && !plan->method->probe(run, plan->settings, error))
             return false;
     }
     return true;
@@ -229,14 +229,14 @@ static bool make_directory(const struct und_run *run, struct und_error *error)
 {
     bool created = false;
     if (run->rank == 0)
-        und_watch_enter("prepare the run directory", run->plan->directory, false);
-    const bool prepared = run->rank != 0 || und_claim_prepare(run->plan->directory, &created, error);
-    und_watch_leave();
+        und_watch_enter(run->watch, "prepare the run directory", run->plan->directory, false);
+    const bool prepared = run->rank != 0 || und_claim_prepare(run->plan->directory, run->watch, &created, error);
+    und_watch_leave(run->watch);
     if (!und_agree(prepared, run->comm, error))
         return false;
     int ours = created;
     UND_MPI(MPI_Bcast(&ours, 1, MPI_INT, 0, run->comm), "cannot agree on the directory");
-    if (!und_storage_open(run->plan->directory, ours, error))
+    if (!und_directory_open(run->directory, run->plan->directory, ours, error))
         UND_DIE("%s", error->text);
     return true;
 }
@@ -251,12 +251,12 @@ static bool find_files(const struct und_run *run, struct und_error *error)
     return und_agree(there, run->comm, error) && und_run_finds_files(run, error);
 }
 
-static void finish_result(const char *output, struct und_result *result, const struct und_verification *verification,
-                          json_t *striping)
+static void finish_result(const struct und_run *run, const char *output, struct und_result *result,
+                          const struct und_verification *verification, json_t *striping)
 {
     struct und_error error;
     und_result_finish(result, verification, striping);
-    if (!und_storage_publish_result(output, &error))
+    if (!und_directory_publish_result(run->directory, output, &error))
         UND_DIE("%s", error.text);
 }
 
@@ -284,7 +284,7 @@ static bool play_repetitions(const struct und_run *run, const struct und_options
         und_print(stderr, "understudy: verification: %" PRId64 " of %" PRId64 " bytes are wrong, the first in %s",
                   verification->wrong_bytes, verification->bytes, verification->first);
     if (result && played == run->plan->repetitions)
-        finish_result(options->output, result, verification, striping);
+        finish_result(run, options->output, result, verification, striping);
     free(verification);
     return right && !error->text[0];
 }
@@ -304,14 +304,14 @@ static int play(struct und_run *run, const struct und_options *options, const st
                    error))
         return USAGE_ERROR;
 
-    if (!run->plan->only_restarts && !und_claim_make(run->plan->directory, run->workload, run->comm, error))
+    if (!run->plan->only_restarts && !und_claim_make(run, error))
         return USAGE_ERROR;
     UND_MPI(MPI_Bcast(&storage, (int)sizeof storage, MPI_BYTE, 0, run->comm), "cannot share the kind of storage");
     run->striped = und_striped_new(run, &storage, error);
     if (!run->striped)
         return USAGE_ERROR;
-    und_storage_stripe_by(und_striping_of(&storage));
-    if (!run->plan->only_restarts && !und_storage_work_inside(error))
+    und_directory_stripe_by(run->directory, und_striping_of(&storage));
+    if (!run->plan->only_restarts && !und_directory_work_inside(run->directory, error))
         UND_DIE("%s", error->text);
     if (!run->plan->only_restarts && !und_agree(run->rank != 0 || probe_methods(run, error), run->comm, error)) {
         und_striped_free(run->striped);
@@ -417,24 +417,23 @@ static void note_direct(const struct und_workload *workload, const struct und_pl
     }
 }
 
-static int with_options(const struct und_options *options, int rank, int ranks, int argc, char **argv,
+static int with_options(struct und_run *run, const struct und_options *options, int argc, char **argv,
                         struct und_error *error)
 {
     struct text text = {NULL, 0};
-    struct und_run run = {.comm = MPI_COMM_WORLD, .rank = rank, .ranks = ranks};
     int status = USAGE_ERROR;
-    if (!share(options->workload, rank, &text, error))
+    if (!share(options->workload, run->rank, &text, error))
         return USAGE_ERROR;
     struct und_workload *workload = und_workload_read(text.data, text.bytes, options->workload, error);
-    run.workload = workload;
+    run->workload = workload;
     struct und_plan *plan = NULL;
-    if (workload && scale(workload, options, rank, error))
+    if (workload && scale(workload, options, run->rank, error))
         plan = und_plan_new(workload, options, options->workload, error);
-    run.plan = plan;
-    if (plan && rank == 0)
+    run->plan = plan;
+    if (plan && run->rank == 0)
         note_direct(workload, plan);
     if (plan)
-        status = with_plan(&run, options, &text, argc, argv, error);
+        status = with_plan(run, options, &text, argc, argv, error);
     und_plan_free(plan);
     und_workload_free(workload);
     free(text.data);
@@ -456,19 +455,19 @@ static void inform(const struct und_options *options)
 }
 
 /* Nothing of the run stays, or the status says so. Collective. */
-static int end_run(int rank, int status)
+static int end_run(const struct und_run *run, int status)
 {
     struct und_error error;
-    und_watch_apart("end", NULL, 0);
-    und_storage_work_outside();
+    und_watch_apart(run->watch, "end", NULL, 0);
+    und_directory_work_outside(run->directory);
     /* No rank is still in the directory when its last file goes. */
-    MPI_Barrier(MPI_COMM_WORLD);
-    und_storage_remove();
-    if (rank == 0)
-        und_storage_disclaim();
-    if (und_storage_all_removed(MPI_COMM_WORLD, &error))
+    MPI_Barrier(run->comm);
+    und_directory_remove(run->directory);
+    if (run->rank == 0)
+        und_directory_disclaim(run->directory);
+    if (und_directory_all_removed(run->directory, run->comm, &error))
         return status;
-    if (rank == 0)
+    if (run->rank == 0)
         und_print(stderr, "understudy: %s", error.text);
     return status == SUCCESS ? FAILURE : status;
 }
@@ -478,33 +477,36 @@ int main(int argc, char **argv)
     struct und_error error = {""};
     struct und_options options;
     const struct und_launcher launcher = und_launcher_read();
-    int rank, ranks, status = USAGE_ERROR;
+    struct und_run run = {.comm = MPI_COMM_WORLD};
+    int status = USAGE_ERROR;
     const bool valid = und_options_read(&options, argc, argv, &error);
     if (valid && (options.help || options.version || options.list)) {
         if (launcher.rank == 0)
             inform(&options);
         return und_print_end(SUCCESS);
     }
+    run.watch = und_watch_new(launcher.rank);
+    run.directory = und_directory_new(run.watch);
     if (valid)
-        und_watch_begin(launcher.rank, options.watchdog, und_storage_free);
+        und_watch_begin(run.watch, options.watchdog, und_directory_free_bytes, run.directory);
     und_init(&argc, &argv);
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-    und_die_share(MPI_COMM_WORLD);
-    und_die_clean_by(und_storage_fail, und_storage_end_failure, und_storage_tell_kept);
-    und_stop_watch(rank == 0);
+    MPI_Comm_rank(run.comm, &run.rank);
+    MPI_Comm_size(run.comm, &run.ranks);
+    und_die_share(run.comm);
+    und_die_clean_by(und_directory_cleanup(run.directory));
+    und_stop_watch(run.rank == 0);
     if (valid)
-        status = with_options(&options, rank, ranks, argc, argv, &error);
-    if (error.text[0] && rank == 0)
+        status = with_options(&run, &options, argc, argv, &error);
+    if (error.text[0] && run.rank == 0)
         und_print(stderr, "understudy: %s", error.text);
-    status = end_run(rank, status);
-    if (status == SUCCESS && rank == 0 && !options.dry_run)
+    status = end_run(&run, status);
+    if (status == SUCCESS && run.rank == 0 && !options.dry_run)
         /* Without the prefix of messages, which say what is wrong. */
         und_print(stderr, "wrote %s: %" PRId64 " repetition%s of %s", options.output, options.repetitions,
                   options.repetitions == 1 ? "" : "s", options.workload);
     und_stop_unwatch();
     und_die_unshare();
     MPI_Finalize();
-    und_watch_end();
+    und_watch_end(run.watch);
     return und_print_end(status);
 }

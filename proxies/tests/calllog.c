@@ -11,7 +11,7 @@
 #define und_methods und_const_methods /* which this file fills */
 #include "core/die.h"
 #include "core/method.h"
-#include "core/storage.h"
+#include "core/run_directory.h"
 #undef und_methods
 
 #include <errno.h>
@@ -74,7 +74,7 @@ static struct und_file *log_open(const struct und_open *how)
          how->write_through ? " write-through" : "", how->append ? " append" : "", how->looks_up ? " looks-up" : "",
          how->lasting ? " lasting" : "", how->creates ? " creates" : "", how->part ? " part " : "",
          how->part ? how->part : "");
-    const char *name = und_storage_name(how->path);
+    const char *name = und_directory_name(how->directory, how->path);
     if (how->creates) { /* once for comm */
         int rank = 0;
         MPI_Comm_rank(how->comm, &rank);

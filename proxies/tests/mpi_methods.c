@@ -9,6 +9,7 @@
 #include "core/die.h"
 #include "core/init.h"
 #include "core/method.h"
+#include "core/run_directory.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -250,7 +251,9 @@ static void play(const struct und_method *method, const struct scenario *scenari
     unsigned char *buffer = malloc((size_t)scenario->transfer_bytes + 16);
     int64_t operations = 0, calls = 0, wrong;
     int created = method->has_files ? create_empty(path, comm) : -1;
+    const struct und_directory outside = {.root = 0};
     struct und_open how = {.path = path,
+                           .directory = &outside,
                            .comm = comm,
                            .mode = UND_CREATE,
                            .append = scenario->states > 1,

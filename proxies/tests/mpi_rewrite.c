@@ -7,10 +7,11 @@
 #include "core/die.h"
 #include "core/init.h"
 #include "core/run.h"
+#include "core/run_directory.h"
 #include "core/series.h"
 #include "core/stop.h"
-#include "core/storage.h"
 #include "core/totals.h"
+#include "core/watch.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -62,14 +63,16 @@ int main(int argc, char **argv)
     und_init(&argc, &argv);
     MPI_Comm_rank(run.comm, &run.rank);
     MPI_Comm_size(run.comm, &run.ranks);
-    und_die_clean_by(und_storage_fail, und_storage_end_failure, und_storage_tell_kept);
+    run.watch = und_watch_new(run.rank);
+    run.directory = und_directory_new(run.watch);
+    und_die_clean_by(und_directory_cleanup(run.directory));
     und_stop_watch(run.rank == 0);
     if (!und_options_read(&options, argc, argv, &error))
         UND_DIE("%s", error.text);
-    if (!und_storage_open(options.directory, false, &error))
+    if (!und_directory_open(run.directory, options.directory, false, &error))
         UND_DIE("%s", error.text);
     char *text = load(options.workload);
-    if (!und_storage_work_inside(&error))
+    if (!und_directory_work_inside(run.directory, &error))
         UND_DIE("%s", error.text);
     struct und_workload *workload = und_workload_read(text, strlen(text), options.workload, &error);
     if (!workload || workload->ranks != run.ranks)
@@ -91,7 +94,7 @@ int main(int argc, char **argv)
     MPI_Barrier(run.comm);
     und_series_free(series);
     if (!options.keep)
-        und_storage_remove();
+        und_directory_remove(run.directory);
 
     und_pattern_free(run.pattern);
     und_plan_free(plan);

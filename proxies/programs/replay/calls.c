@@ -10,7 +10,7 @@
 #include "core/calls.h"
 
 #include "core/die.h"
-#include "core/storage.h"
+#include "core/run_directory.h"
 
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -26,7 +26,8 @@
 /* Is a failure of this call one of the storage? Those of files that are no files of the run are the library's. */
 static bool is_of_run(int descriptor)
 {
-    return und_in_hand.method && errno != EINTR && errno != EAGAIN && und_storage_holds(descriptor);
+    return und_in_hand.method && errno != EINTR && errno != EAGAIN &&
+           und_directory_holds(und_in_hand.directory, descriptor);
 }
 
 /* Is it the name of a directory that leads to the path? */
@@ -49,7 +50,8 @@ static bool is_name_of_run(const char *name)
     const char *slash = strrchr(und_in_hand.path, '/'), *here = getcwd(inside, sizeof inside - 1);
     errno = code;
     return strcmp(name, ".") == 0 || strstr(name, slash ? slash + 1 : und_in_hand.path) ||
-           leads_to(name, und_in_hand.path) || leads_to(name, und_storage_name(und_in_hand.path)) ||
+           leads_to(name, und_in_hand.path) ||
+           leads_to(name, und_directory_name(und_in_hand.directory, und_in_hand.path)) ||
            (here && leads_to(name, strcat(inside, "/")));
 }
 

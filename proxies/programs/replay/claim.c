@@ -4,7 +4,7 @@
 #include "core/agree.h"
 #include "core/die.h"
 #include "core/print.h"
-#include "core/storage.h"
+#include "core/run_directory.h"
 #include "core/watch.h"
 
 #include <ctype.h>
@@ -112,6 +112,7 @@ static bool is_name_of(const char *name, const json_t *streams, int depth)
 /* ---- Taking over ---- */
 
 struct claim {
+    struct und_watch *watch;
     int directory, file;
     struct und_identity identity;
     struct stat status; /* of the directory */
@@ -128,8 +129,7 @@ static bool is_ours(const struct claim *claim, int directory, const char *name, 
 {
     struct stat status;
     struct und_identity identity;
-    if (fstatat(directory, name, &status, AT_SYMLINK_NOFOLLOW) != 0 ||
-        !und_storage_identify(directory, name, &identity))
+    if (fstatat(directory, name, &status, AT_SYMLINK_NOFOLLOW) != 0 || !und_identity_read(directory, name, &identity))
         return false;
     *is_directory = S_ISDIR(status.st_mode);
     return status.st_uid == geteuid() && status.st_dev == claim->status.st_dev &&
@@ -159,7 +159,7 @@ static bool walk(struct claim *claim, int directory, int depth, bool removing)
                 close(below);
         }
         if (ours && removing) {
-            und_watch_call(claim->removed + 1);
+            und_watch_call(claim->watch, claim->removed + 1);
             ours = unlinkat(directory, name, is_directory ? AT_REMOVEDIR : 0) == 0;
             claim->removed += ours;
         }
@@ -182,7 +182,7 @@ static void remove_part(struct claim *claim)
     const size_t length = claim->part ? strlen(claim->part) : 0;
     if (length > strlen(end) && strcmp(claim->part + length - strlen(end), end) == 0 &&
         lstat(claim->part, &status) == 0 && S_ISREG(status.st_mode) && status.st_uid == geteuid() &&
-        status.st_nlink == 1 && und_storage_identify(AT_FDCWD, claim->part, &identity) &&
+        status.st_nlink == 1 && und_identity_read(AT_FDCWD, claim->part, &identity) &&
         identity.device == (uint64_t)claim->part_device && identity.inode == (uint64_t)claim->part_inode &&
         identity.birth_ns == (uint64_t)claim->part_birth_ns && unlink(claim->part) == 0)
         ++claim->removed;
@@ -245,14 +245,14 @@ static bool has_ended(const struct claim *claim, const char *directory, struct u
 static bool lock(const struct claim *claim, const char *directory, struct und_error *error)
 {
     struct und_identity now;
-    return (flock(claim->file, LOCK_EX | LOCK_NB) == 0 && und_storage_identify(claim->directory, UND_CLAIM, &now) &&
+    return (flock(claim->file, LOCK_EX | LOCK_NB) == 0 && und_identity_read(claim->directory, UND_CLAIM, &now) &&
             now.inode == claim->identity.inode && now.birth_ns == claim->identity.birth_ns) ||
            und_fail(error, "%s is not empty: another run removes the files of one that was killed there", directory);
 }
 
 static bool take_over(struct claim *claim, const char *directory, struct und_error *error)
 {
-    if (!und_storage_identify(claim->file, "", &claim->identity) || fstat(claim->directory, &claim->status) != 0 ||
+    if (!und_identity_read(claim->file, "", &claim->identity) || fstat(claim->directory, &claim->status) != 0 ||
         !read_claim(claim))
         return und_fail(error, "%s is not empty: it holds %s, %s", directory, UND_CLAIM, damaged);
     if (!lock(claim, directory, error) || !has_ended(claim, directory, error))
@@ -271,9 +271,9 @@ static bool take_over(struct claim *claim, const char *directory, struct und_err
     return true;
 }
 
-static bool remove_leftover(const char *directory, bool *created, struct und_error *error)
+static bool remove_leftover(const char *directory, struct und_watch *watch, bool *created, struct und_error *error)
 {
-    struct claim claim = {.directory = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
+    struct claim claim = {.watch = watch, .directory = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
     struct stat status;
     claim.file =
         claim.directory < 0 ? -1 : openat(claim.directory, UND_CLAIM, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
@@ -301,7 +301,7 @@ static bool find_entry(DIR *listing, char *name, size_t size)
     return name[0] != '\0';
 }
 
-bool und_claim_prepare(const char *directory, bool *created, struct und_error *error)
+bool und_claim_prepare(const char *directory, struct und_watch *watch, bool *created, struct und_error *error)
 {
     char name[256];
     *created = mkdir(directory, 0777) == 0;
@@ -315,7 +315,7 @@ bool und_claim_prepare(const char *directory, bool *created, struct und_error *e
     const bool full = find_entry(listing, name, sizeof name);
     closedir(listing);
     if (full && strcmp(name, UND_CLAIM) == 0)
-        return remove_leftover(directory, created, error);
+        return remove_leftover(directory, watch, created, error);
     if (full)
         return und_fail(error, "%s is not empty: it holds %s; expected an empty directory, or one that does not exist",
                         directory, name);
@@ -326,27 +326,28 @@ bool und_claim_prepare(const char *directory, bool *created, struct und_error *e
 
 /* ---- Making ---- */
 
-static json_t *part_json(void)
+static json_t *part_json(const struct und_directory *directory)
 {
     char path[4096];
     struct und_identity identity;
-    json_t *text = und_storage_result_part(path, sizeof path, &identity) ? json_string(path) : NULL;
+    json_t *text = und_directory_result_part(directory, path, sizeof path, &identity) ? json_string(path) : NULL;
     return text ? json_pack("{s:o, s:I, s:I, s:I}", "path", text, "device", (json_int_t)identity.device, "inode",
                             (json_int_t)identity.inode, "birth_ns", (json_int_t)identity.birth_ns)
                 : json_null();
 }
 
-static char *claim_text(const struct und_workload *workload, const struct system *here, const struct process *processes,
+static char *claim_text(const struct und_run *run, const struct system *here, const struct process *processes,
                         int count, int nodes)
 {
     json_t *all = json_array(), *streams = json_array();
     for (int p = 0; p < count; ++p)
         json_array_append_new(all, json_pack("[I, I]", (json_int_t)processes[p].pid, (json_int_t)processes[p].start));
-    for (int s = 0; s < workload->stream_count; ++s)
-        json_array_append_new(streams, json_string(workload->streams[s].name));
+    for (int s = 0; s < run->workload->stream_count; ++s)
+        json_array_append_new(streams, json_string(run->workload->streams[s].name));
     json_t *root = json_pack("{s:s, s:s, s:s, s:I, s:I, s:b, s:o, s:o, s:o}", "schema", SCHEMA, "host", here->host,
                              "boot", here->boot, "pids", (json_int_t)here->pids, "nodes", (json_int_t)nodes, "created",
-                             und_storage_is_created(), "processes", all, "streams", streams, "part", part_json());
+                             und_directory_is_created(run->directory), "processes", all, "streams", streams, "part",
+                             part_json(run->directory));
     char *text = root ? json_dumps(root, JSON_INDENT(1)) : NULL;
     json_decref(root);
     return text;
@@ -374,31 +375,30 @@ static struct process *gather(MPI_Comm comm, const struct system *here, int *cou
     return all;
 }
 
-static bool write_claim(const char *text, const char *directory, struct und_error *error)
+static bool write_claim(const struct und_run *run, const char *text, struct und_error *error)
 {
     int descriptor;
     if (!text)
-        return und_fail(error, "%s: no memory to claim it", directory);
-    if (!und_storage_create_claim(&descriptor, error))
+        return und_fail(error, "%s: no memory to claim it", run->plan->directory);
+    if (!und_directory_create_claim(run->directory, &descriptor, error))
         return false;
     const size_t bytes = strlen(text);
     const bool written = write(descriptor, text, bytes) == (ssize_t)bytes;
     const int code = errno;
     close(descriptor);
-    return written || und_fail(error, "%s: cannot write %s: %s", directory, UND_CLAIM, strerror(code));
+    return written || und_fail(error, "%s: cannot write %s: %s", run->plan->directory, UND_CLAIM, strerror(code));
 }
 
-bool und_claim_make(const char *directory, const struct und_workload *workload, MPI_Comm comm, struct und_error *error)
+bool und_claim_make(const struct und_run *run, struct und_error *error)
 {
     const struct system here = this_system();
-    int rank, count, nodes;
-    MPI_Comm_rank(comm, &rank);
-    struct process *processes = gather(comm, &here, &count, &nodes);
-    char *text = rank == 0 ? claim_text(workload, &here, processes, count, nodes) : NULL;
+    int count, nodes;
+    struct process *processes = gather(run->comm, &here, &count, &nodes);
+    char *text = run->rank == 0 ? claim_text(run, &here, processes, count, nodes) : NULL;
     free(processes);
-    const bool made = und_agree(rank != 0 || write_claim(text, directory, error), comm, error);
+    const bool made = und_agree(run->rank != 0 || write_claim(run, text, error), run->comm, error);
     free(text);
     if (made)
-        und_storage_share_claim(comm);
+        und_directory_share_claim(run->directory, run->comm);
     return made;
 }

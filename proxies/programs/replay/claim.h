@@ -7,19 +7,18 @@
 #define UND_CLAIM_H
 
 #include "core/error.h"
-#include "core/workload.h"
+#include "core/run.h"
 
-#include <mpi.h>
 #include <stdbool.h>
 
 /* For rank 0, before the directory is opened: it must be empty and writable, or is created (its last component only;
  * *created). Removes its contents, and says so, where they are what a run of this user that was killed on this host
  * has made; *created: that run has created the directory as well. False with the message, and with nothing removed,
  * where anything else is in it or a process of the run may be left. */
-bool und_claim_prepare(const char *directory, bool *created, struct und_error *error);
+bool und_claim_prepare(const char *directory, struct und_watch *watch, bool *created, struct und_error *error);
 
-/* Claims the open run directory for the run of this workload. False with the message where another run has just done
+/* Claims the open run directory for the run. False with the message where another run has just done
  * so. Collective. */
-bool und_claim_make(const char *directory, const struct und_workload *workload, MPI_Comm comm, struct und_error *error);
+bool und_claim_make(const struct und_run *run, struct und_error *error);
 
 #endif

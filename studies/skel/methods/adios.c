@@ -12,8 +12,8 @@
 #ifdef UND_HAVE_ADIOS
 
 #include "core/die.h"
+#include "core/run_directory.h"
 #include "core/space.h"
-#include "core/storage.h"
 
 #include <adios.h>
 #include <adios_error.h>
@@ -98,6 +98,7 @@ struct und_file {
     int64_t bytes;          /* of a step of this rank, at most; of one to come, as the one before */
     int64_t reserved;       /* that the step has room for */
     char shape[LIST_BYTES]; /* of the dataset that `define` named last */
+    const struct und_directory *directory;
     int64_t *operations;
     char *part; /* NULL: this rank makes none */
     char path[];
@@ -116,7 +117,7 @@ static const char *reason(char text[ERROR_BYTES])
 static _Noreturn void fail(const struct und_file *file, const char *doing, const char *what)
 {
     char text[ERROR_BYTES];
-    const int refusal = file->read ? 0 : und_space_refusal(file->path, UND_FULL_BYTES);
+    const int refusal = file->read ? 0 : und_space_refusal(file->directory, file->path, UND_FULL_BYTES);
     UND_DIE("adios: cannot %s%s%s%s: %s", doing, what ? what : "", what ? " of " : "", file->path,
             refusal != 0 ? strerror(refusal) : reason(text));
 }
@@ -148,7 +149,7 @@ static void watch_io(bool on)
 /* ADIOS' methods that use MPI-IO look at none of its results, or at few. */
 static void check_io(const struct und_file *file, const char *doing)
 {
-    const int refusal = io_error == MPI_SUCCESS ? 0 : und_space_refusal(file->path, UND_FULL_BYTES);
+    const int refusal = io_error == MPI_SUCCESS ? 0 : und_space_refusal(file->directory, file->path, UND_FULL_BYTES);
     if (refusal != 0)
         UND_DIE("adios: cannot %s%s: %s", doing, file->path, strerror(refusal));
     UND_MPI(io_error, "adios: cannot %s%s", doing, file->path);
@@ -242,12 +243,12 @@ static int64_t memory(const int64_t *values, const struct und_load *load)
 }
 
 /* The last bytes of every BP file say where its three indices begin, and, in the last, the version of the format. */
-static bool is_whole(const char *path, struct und_error *error)
+static bool is_whole(const struct und_directory *directory, const char *path, struct und_error *error)
 {
     enum { INDICES = 3, TAIL_BYTES = 28 };
     unsigned char tail[TAIL_BYTES];
     uint64_t index[INDICES];
-    const int descriptor = open(und_storage_name(path), O_RDONLY | O_CLOEXEC);
+    const int descriptor = open(und_directory_name(directory, path), O_RDONLY | O_CLOEXEC);
     const off_t bytes = descriptor < 0 ? -1 : lseek(descriptor, 0, SEEK_END);
     const ssize_t read = bytes < TAIL_BYTES ? 0 : pread(descriptor, tail, TAIL_BYTES, bytes - TAIL_BYTES);
     const bool found = read == TAIL_BYTES, failed = bytes < 0 || read < 0;
@@ -321,8 +322,8 @@ static void reserve(struct und_file *file, int64_t bytes)
 static void begin_step(struct und_file *file, const char *mode)
 {
     watch_io(true);
-    check(adios_open(&file->step, group_name(file), und_storage_name(file->path), mode, file->comm), file, "open ",
-          NULL);
+    check(adios_open(&file->step, group_name(file), und_directory_name(file->directory, file->path), mode, file->comm),
+          file, "open ", NULL);
     watch_io(false);
     check_io(file, "open ");
     reserve(file, file->bytes);
@@ -345,9 +346,11 @@ static void open_to_read(struct und_file *file)
     struct und_error error;
     char text[ERROR_BYTES];
     /* A part that was cut would give what is in the buffer by chance. */
-    if (file->part && access(und_storage_name(file->part), F_OK) == 0 && !is_whole(file->part, &error))
+    if (file->part && access(und_directory_name(file->directory, file->part), F_OK) == 0 &&
+        !is_whole(file->directory, file->part, &error))
         UND_DIE("adios: cannot open %s: %s", file->part, error.text);
-    file->read = adios_read_open_file(und_storage_name(file->path), ADIOS_READ_METHOD_BP, file->comm);
+    file->read =
+        adios_read_open_file(und_directory_name(file->directory, file->path), ADIOS_READ_METHOD_BP, file->comm);
     if (!file->read)
         UND_DIE("adios: cannot open %s: %s", file->path, reason(text));
     ++*file->operations;
@@ -368,6 +371,7 @@ static struct und_file *open_file(const struct und_open *how)
     file->comm = file->ranks > 1 ? how->comm : MPI_COMM_SELF;
     file->append = how->append;
     file->bytes = how->bytes;
+    file->directory = how->directory;
     file->operations = how->operations;
     enter_library();
     if (how->mode == UND_READ) {
@@ -480,9 +484,9 @@ static void read_box(struct und_file *file, const struct und_dataset *dataset, c
     ++*file->operations;
 }
 
-static void flush(const char *path)
+static void flush(const struct und_file *file, const char *path)
 {
-    const int descriptor = open(und_storage_name(path), O_RDONLY | O_CLOEXEC);
+    const int descriptor = open(und_directory_name(file->directory, path), O_RDONLY | O_CLOEXEC);
     UND_CHECK(descriptor >= 0 && fsync(descriptor) == 0, "adios: cannot flush %s", path);
     close(descriptor);
 }
@@ -493,9 +497,9 @@ static void sync_file(struct und_file *file)
     if (file->step != 0)
         end_step(file);
     if (file->rank == 0 || part(file->settings, file->rank, file->ranks) < 0)
-        flush(file->path);
+        flush(file, file->path);
     if (file->part)
-        flush(file->part);
+        flush(file, file->part);
     ++*file->operations;
 }
 
