@@ -15,19 +15,21 @@ CORE = ROOT / "proxies" / "core"
 LAYERS = (
     ("error", "identity", "init", "launcher", "mpi_settings", "order", "print", "sha256"),
     ("agree", "die", "environment", "stop", "timing"),
-    ("calls", "method", "mount", "mount_json", "stripes", "striping"),
+    ("calls", "layout_backend", "layout_request", "method", "mount", "mount_json"),
     ("option", "setting", "strict"),
     ("program", "skew", "stream", "syscalls", "variable", "workload"),
-    ("fold", "layout", "operations", "pattern", "plan", "schedule", "stencil"),
+    ("decomposition", "fold", "operations", "pattern", "plan", "schedule", "stencil"),
     ("files", "run", "run_directory", "space", "tree", "watch"),
-    ("caller", "flood", "metadata", "pace", "series", "striped"),
+    ("caller", "layout_log", "metadata", "pace", "small_file_set", "stream_player"),
     ("phase", "repetition"),
     ("totals",),
 )
 RANK = {name: i for i, names in enumerate(LAYERS) for name in names}
 # Files that are pieces of one module.
 PIECES = {
-    **dict.fromkeys(("parts", "series_files", "series_names", "transfers"), "series"),
+    **dict.fromkeys(
+        ("stream_files", "stream_internal", "stream_names", "transfers"), "stream_player"
+    ),
 }
 
 

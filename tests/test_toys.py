@@ -1,4 +1,4 @@
-"""What CONTRIBUTING.md states: how many files a method, a striping backend, a run option, a
+"""What CONTRIBUTING.md states: how many files a method, a backend backend, a run option, a
 producer and a reader touch. Systems, checks, figures and workloads are in test_paths.py."""
 
 import json
@@ -96,7 +96,7 @@ const struct und_method und_method_toy = {
 """
 # Handles every file system. Its name is the first one, so that it is asked before lustre.
 STRIPING = r"""
-#include "core/striping.h"
+#include "core/layout_backend.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -109,7 +109,7 @@ static bool any_handles(const struct und_storage *storage)
     return true;
 }
 
-static int any_create(int directory, const char *name, const struct und_striping_request *request,
+static int any_create(int directory, const char *name, const struct und_layout_request *request,
                       struct und_error *error)
 {
     (void)request;
@@ -120,17 +120,17 @@ static int any_create(int directory, const char *name, const struct und_striping
     return made;
 }
 
-static bool any_read(int descriptor, struct und_striping_layout *layout, struct und_error *error)
+static bool any_read(int descriptor, struct und_file_layout *layout, struct und_error *error)
 {
     (void)descriptor;
     (void)error;
-    und_striping_unknown(layout);
+    und_file_layout_unknown(layout);
     snprintf(layout->backend, sizeof layout->backend, "any");
     layout->stripe_count = 3;
     return true;
 }
 
-const struct und_striping und_striping_any = {
+const struct und_layout_backend und_layout_backend_any = {
     .name = "any",
     .handles = any_handles,
     .create = any_create,

@@ -10,7 +10,7 @@
 
 struct und_caller;
 
-/* See und_series_new. Collective over the ranks where the tree is to be made (`makes`). */
+/* See und_stream_player_new. Collective over the ranks where the tree is to be made (`makes`). */
 struct und_caller *und_caller_new(const struct und_run *run, int stream, int64_t as, bool makes);
 void und_caller_free(struct und_caller *caller);
 

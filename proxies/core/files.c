@@ -237,7 +237,7 @@ static bool note_mark(struct und_files *files, int64_t k, int descriptor)
     return mark != 0;
 }
 
-bool und_files_create(struct und_files *files, int64_t k, const struct und_striping_request *request, int *descriptor,
+bool und_files_create(struct und_files *files, int64_t k, const struct und_layout_request *request, int *descriptor,
                       struct und_error *error)
 {
     und_files_enter(files, k);

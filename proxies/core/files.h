@@ -9,9 +9,9 @@
 #define UND_FILES_H
 
 #include "core/error.h"
+#include "core/layout_backend.h"
 #include "core/run.h"
 #include "core/run_directory.h"
-#include "core/striping.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -79,7 +79,7 @@ void und_files_leave(struct und_files *files);
 
 /* Creates a file, which must not exist, with the layout if one is asked (NULL: none). *descriptor is open for reading
  * and writing, -1 in a method's own store. False with the error message, like those below. */
-bool und_files_create(struct und_files *files, int64_t k, const struct und_striping_request *request, int *descriptor,
+bool und_files_create(struct und_files *files, int64_t k, const struct und_layout_request *request, int *descriptor,
                       struct und_error *error);
 
 /* A file has been created, exclusively: notes what is open or, with -1, what has its name. */

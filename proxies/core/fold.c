@@ -1,6 +1,6 @@
 #include "core/fold.h"
 
-#include "core/layout.h"
+#include "core/decomposition.h"
 #include "core/operations.h"
 
 #include <string.h>
@@ -15,7 +15,7 @@ static bool group_has_bytes(const struct und_dump *dump, int file, int64_t ranks
         struct und_box block;
         if (dump->variables[v].file != file)
             continue;
-        und_layout_place(&dump->variables[v], ranks, group, group->first, &dataset, &block);
+        und_decomposition_place(&dump->variables[v], ranks, group, group->first, &dataset, &block);
         if (und_dataset_elements(&dataset) > 0)
             return true;
     }
@@ -68,7 +68,7 @@ static int64_t files_of_set(const struct und_stream *stream, const struct und_me
     return files;
 }
 
-static int64_t files_of_series(const struct und_stream *stream, const struct und_method *method,
+static int64_t files_of_stream(const struct und_stream *stream, const struct und_method *method,
                                const int64_t *settings, int64_t ranks)
 {
     if (und_stream_grows(stream))
@@ -91,7 +91,7 @@ static int64_t files_of_series(const struct und_stream *stream, const struct und
 }
 
 /* Bytes in the files when everything is written: sets of files that are written again hold the largest dump. */
-static int64_t stored_by_series(const struct und_stream *stream)
+static int64_t stored_by_stream(const struct und_stream *stream)
 {
     int64_t bytes = 0, content = 0, largest[UND_MAX_NAMES] = {0};
     for (int i = 0; i < stream->step_count; ++i) {
@@ -155,7 +155,7 @@ static int sets_of(const struct und_stream *stream, const struct und_step *step)
     return left < 0 ? 0 : left < step->count ? (int)left : step->count;
 }
 
-static int64_t files_of_flood(const struct und_stream *stream)
+static int64_t files_of_small_files(const struct und_stream *stream)
 {
     int64_t files = 0;
     for (int i = 0; i < stream->step_count; ++i)
@@ -163,7 +163,7 @@ static int64_t files_of_flood(const struct und_stream *stream)
     return files;
 }
 
-static int64_t directories_of_flood(const struct und_stream *stream)
+static int64_t directories_of_small_files(const struct und_stream *stream)
 {
     const int64_t most = stream->own.files_in_directory;
     int64_t directories = 0;
@@ -172,7 +172,7 @@ static int64_t directories_of_flood(const struct und_stream *stream)
     return directories;
 }
 
-static int64_t stored_by_flood(const struct und_stream *stream)
+static int64_t stored_by_small_files(const struct und_stream *stream)
 {
     int64_t sum = 0;
     for (int i = 0; i < stream->step_count; ++i)
@@ -198,9 +198,9 @@ int64_t und_fold_marks_memory(const struct und_stream *stream, int64_t ranks)
             struct und_variable rows = stream->steps[i].dump->variables[v];
             rows.type = UND_BYTE;
             rows.ndims = 1;
-            files += sets_of(stream, &stream->steps[i]) * rows.count * und_layout_largest_block(&rows, ranks);
+            files += sets_of(stream, &stream->steps[i]) * rows.count * und_decomposition_largest_block(&rows, ranks);
         }
-    files += directories_of_flood(stream) / ranks;
+    files += directories_of_small_files(stream) / ranks;
     return files < MANY ? files * (int64_t)sizeof(uint64_t) : MANY;
 }
 
@@ -211,8 +211,8 @@ int64_t und_fold_files(const struct und_stream *stream, int64_t ranks, const str
         return 0;
     if (stream->own.tree)
         return und_tree_files(stream->own.tree);
-    const int64_t files =
-        stream->own.owner == UND_EACH_ROW ? files_of_flood(stream) : files_of_series(stream, method, settings, ranks);
+    const int64_t files = stream->own.owner == UND_EACH_ROW ? files_of_small_files(stream)
+                                                            : files_of_stream(stream, method, settings, ranks);
     return (1 + stream->has_backup) * files;
 }
 
@@ -220,7 +220,8 @@ int64_t und_fold_other_inodes(const struct und_stream *stream, int64_t ranks)
 {
     if (stream->own.tree)
         return 1 + stream->own.tree->count - und_tree_files(stream->own.tree);
-    return und_operations_files(stream, ranks) + (stream->own.owner == UND_EACH_ROW ? directories_of_flood(stream) : 0);
+    return und_operations_files(stream, ranks) +
+           (stream->own.owner == UND_EACH_ROW ? directories_of_small_files(stream) : 0);
 }
 
 int64_t und_fold_lookups_memory(const struct und_stream *stream)
@@ -233,8 +234,8 @@ int64_t und_fold_stored_bytes(const struct und_stream *stream)
 {
     if (stream->own.tree)
         return stream->own.tree->stored_bytes;
-    return stream->own.owner == UND_EACH_ROW ? stored_by_flood(stream)
-                                             : (1 + stream->has_backup) * stored_by_series(stream);
+    return stream->own.owner == UND_EACH_ROW ? stored_by_small_files(stream)
+                                             : (1 + stream->has_backup) * stored_by_stream(stream);
 }
 
 int64_t und_fold_bytes(const struct und_stream *stream)
@@ -270,7 +271,7 @@ void und_fold_needs(const struct und_workload *workload, const struct und_stream
     needs[UND_READS_OTHER] = stream->source >= 0;
     needs[UND_READS_OPEN] = reads_open(workload, stream);
     needs[UND_CONTINUES] = goes_on || stream->notes_places;
-    needs[UND_FLOOD] = stream->own.owner == UND_EACH_ROW;
+    needs[UND_SMALL_FILE_SETS] = stream->own.owner == UND_EACH_ROW;
     needs[UND_WRITE_THROUGH] = stream->write_through;
     needs[UND_LOOKS_UP] = stream->lookups.every_bytes > 0;
     needs[UND_MAKES_CALLS] = stream->own.tree != NULL;

@@ -3,9 +3,9 @@
 #include "core/calls.h"
 #include "core/die.h"
 #include "core/files.h"
+#include "core/layout_log.h"
 #include "core/operations.h"
 #include "core/run_directory.h"
-#include "core/striped.h"
 #include "core/watch.h"
 
 #include <fcntl.h>
@@ -112,7 +112,7 @@ static void create(struct und_metadata *metadata)
     struct und_error error;
     int created;
     if (!und_files_create(metadata->files, place_of(metadata, metadata->progress.next++),
-                          und_striped_request(metadata->run->striped), &created, &error))
+                          und_layout_log_request(metadata->run->layout_log), &created, &error))
         UND_DIE("metadata: %s", error.text);
     UND_CHECK(close(created) == 0, "metadata: cannot close %s", metadata->files->path);
 }
@@ -168,7 +168,7 @@ static void open_again(struct und_metadata *metadata, const char *path)
         .comm = MPI_COMM_SELF,
         .mode = UND_READ,
         .transfer_bytes = metadata->plan->most_transfer_bytes,
-        .hints = und_striped_hints(metadata->run->striped, metadata->index),
+        .hints = und_layout_log_hints(metadata->run->layout_log, metadata->index),
         .created = &none,
         .operations = &metadata->ignored,
     };

@@ -111,7 +111,7 @@ static void name_type(unsigned long magic, struct und_storage *storage)
         snprintf(storage->type, sizeof storage->type, "0x%lx", magic);
 }
 
-void und_striping_unknown(struct und_striping_layout *layout)
+void und_file_layout_unknown(struct und_file_layout *layout)
 {
     layout->backend[0] = layout->pool[0] = '\0';
     layout->stripe_count = 0;
@@ -123,7 +123,7 @@ bool und_storage_read(const char *directory, struct und_storage *storage, struct
     struct statfs kind;
     struct statvfs space;
     memset(storage, 0, sizeof *storage);
-    und_striping_unknown(&storage->default_layout);
+    und_file_layout_unknown(&storage->default_layout);
     const int descriptor = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (descriptor < 0)
         return und_fail(error, "cannot open the directory %s: %s", directory, strerror(errno));

@@ -10,17 +10,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { UND_MAX_TARGETS = 2048, UND_ALL_TARGETS = -1, UND_MOUNT_TEXT = 1024, UND_STRIPING_POOL = 64 };
+enum { UND_MAX_TARGETS = 2048, UND_ALL_TARGETS = -1, UND_MOUNT_TEXT = 1024, UND_POOL_BYTES = 64 };
 
 /* A file system with less than that free is full to any program. */
 enum { UND_FULL_BYTES = 64 * 1024 };
 
 /* How a file system spreads a file over its targets. -1 and the empty string: unknown. */
-struct und_striping_layout {
+struct und_file_layout {
     char backend[32];     /* empty: no layout is known */
     int64_t stripe_count; /* 0: unknown; UND_ALL_TARGETS: of a directory */
     int64_t stripe_size_bytes;
-    char pool[UND_STRIPING_POOL];
+    char pool[UND_POOL_BYTES];
     int target_count; /* -1: unknown */
     int64_t targets[UND_MAX_TARGETS];
 };
@@ -37,13 +37,13 @@ struct und_storage {
     char client_version[128];
     char server_version[128];
     char health[256];
-    struct und_striping_layout default_layout;
+    struct und_file_layout default_layout;
 };
 
-/* Reads what the directory is on. The default layout, versions and health are for a striping backend to
+/* Reads what the directory is on. The default layout, versions and health are for a layout backend to
  * fill in. False with the error message. */
 bool und_storage_read(const char *directory, struct und_storage *storage, struct und_error *error);
 
-void und_striping_unknown(struct und_striping_layout *layout);
+void und_file_layout_unknown(struct und_file_layout *layout);
 
 #endif

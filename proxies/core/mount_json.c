@@ -12,7 +12,7 @@ static json_t *number_or_null(int64_t number)
     return number < 0 ? json_null() : json_integer(number);
 }
 
-static json_t *layout_of(const struct und_striping_layout *layout)
+static json_t *layout_of(const struct und_file_layout *layout)
 {
     if (!layout->backend[0])
         return json_null();

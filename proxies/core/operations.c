@@ -1,6 +1,6 @@
 #include "core/operations.h"
 
-#include "core/layout.h"
+#include "core/decomposition.h"
 
 #include <string.h>
 
@@ -72,7 +72,7 @@ static bool has_bytes(const struct und_dump *dump, int64_t ranks, int64_t rank)
         const struct und_group own = {.index = rank, .first = rank, .end = rank + 1};
         struct und_dataset dataset;
         struct und_box block;
-        und_layout_place(&dump->variables[v], ranks, &own, rank, &dataset, &block);
+        und_decomposition_place(&dump->variables[v], ranks, &own, rank, &dataset, &block);
         if (und_dataset_elements(&dataset) > 0)
             return true;
     }

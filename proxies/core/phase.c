@@ -10,7 +10,7 @@
 /* A dump as it is carried out. */
 struct playing {
     const struct und_run *run;
-    struct und_series *series;
+    struct und_stream_player *player;
     const struct und_stream_plan *plan;
     const struct und_step *step;
     enum und_doing doing;
@@ -32,7 +32,7 @@ static void take(struct playing *playing, enum und_phase phase)
         return;
     const double begin = playing->stamp;
     playing->stamp = und_clock();
-    und_series_count(playing->series, &bytes, &operations, &waited_s);
+    und_stream_player_count(playing->player, &bytes, &operations, &waited_s);
     if (!record->took_place)
         record->start_s = begin - playing->zero;
     record->took_place = true;
@@ -65,7 +65,7 @@ static void be_late(struct playing *playing)
 
 static bool opens(const struct playing *playing)
 {
-    return und_step_has(playing->step, UND_DO_OPEN) && !und_series_is_open(playing->series);
+    return und_step_has(playing->step, UND_DO_OPEN) && !und_stream_player_is_open(playing->player);
 }
 
 /* A rank opens its files late, too, but for those that ranks open together. One rank makes files that several open one
@@ -73,23 +73,23 @@ static bool opens(const struct playing *playing)
 static void skew(struct playing *playing)
 {
     const struct und_instruction *remove = und_step_has(playing->step, UND_DO_REMOVE);
-    playing->waits = opens(playing) && und_series_opens_together(playing->series);
+    playing->waits = opens(playing) && und_stream_player_opens_together(playing->player);
     if (playing->waits)
         return;
     if (opens(playing) && remove)
-        und_series_take_away(playing->series, remove->backup, true);
+        und_stream_player_take_away(playing->player, remove->backup, true);
     if (opens(playing))
-        und_series_create(playing->series);
+        und_stream_player_create(playing->player);
     be_late(playing);
 }
 
 static void open_files(struct playing *playing)
 {
-    if (und_series_is_open(playing->series))
+    if (und_stream_player_is_open(playing->player))
         return;
-    und_series_open(playing->series);
+    und_stream_player_open(playing->player);
     take(playing, UND_OPENING);
-    if (playing->records && und_series_note_hints(playing->series))
+    if (playing->records && und_stream_player_note_hints(playing->player))
         playing->stamp = und_clock();
     if (playing->waits)
         be_late(playing);
@@ -98,7 +98,7 @@ static void open_files(struct playing *playing)
 static void operate(struct playing *playing, const struct und_operations *operations)
 {
     und_watch_enter(playing->run->watch, "metadata", NULL, true);
-    const int64_t made = und_series_operate(playing->series, operations);
+    const int64_t made = und_stream_player_operate(playing->player, operations);
     take(playing, UND_METADATA);
     und_watch_leave(playing->run->watch);
     playing->records[UND_METADATA].operations += made;
@@ -115,7 +115,7 @@ static int64_t calls_of(const struct playing *playing, const struct und_instruct
 {
     int64_t calls = 0;
     for (int i = 0; i < count; i += 1 + body[i].body)
-        calls += body[i].code == UND_DO_MOVE ? und_series_calls(playing->series, variable_of(playing, &body[i]))
+        calls += body[i].code == UND_DO_MOVE ? und_stream_player_calls(playing->player, variable_of(playing, &body[i]))
                                              : (body[i].code == UND_DO_PASSES ? body[i].times : 1) *
                                                    calls_of(playing, &body[i + 1], body[i].body);
     return calls;
@@ -140,9 +140,9 @@ static void keep_pace(struct playing *playing, const struct und_instruction *ins
     }
     const int64_t calls = calls_of(playing, instruction + 1, left) + und_calls_moves_of(list, playing->run->rank);
     if (instruction->code == UND_DO_SPREAD)
-        und_pace_spread(und_series_pace(playing->series), seconds, calls);
+        und_pace_spread(und_stream_player_pace(playing->player), seconds, calls);
     else if (playing->doing == UND_PLAY)
-        und_pace_compute(und_series_pace(playing->series), seconds, calls);
+        und_pace_compute(und_stream_player_pace(playing->player), seconds, calls);
 }
 
 /* Nothing is in flight but while time is taken. */
@@ -151,15 +151,15 @@ static void move(struct playing *playing, const struct und_instruction *instruct
     const bool begins = playing->doing == UND_PLAY && instruction->variable->nonblocking;
     const enum und_move how = playing->doing == UND_CHECK ? UND_COMPARE : playing->reads ? UND_FETCH : UND_WRITE;
     if (begins)
-        und_series_begin(playing->series, variable_of(playing, instruction), how);
+        und_stream_player_begin(playing->player, variable_of(playing, instruction), how);
     else
-        und_series_move(playing->series, variable_of(playing, instruction), how, playing->verification);
+        und_stream_player_move(playing->player, variable_of(playing, instruction), how, playing->verification);
     take(playing, playing->reads ? UND_READING : UND_WRITING);
 }
 
 static void wait_all(struct playing *playing)
 {
-    und_series_wait_all(playing->series);
+    und_stream_player_wait_all(playing->player);
     take(playing, playing->reads ? UND_READING : UND_WRITING);
 }
 
@@ -168,13 +168,13 @@ static void sync_files(struct playing *playing, bool described)
 {
     if (playing->doing != UND_PLAY || !playing->plan->sync || !(described || playing->plan->syncs_all))
         return;
-    und_series_sync(playing->series);
+    und_stream_player_sync(playing->player);
     take(playing, UND_SYNCING);
 }
 
 static void close_files(struct playing *playing)
 {
-    und_series_close(playing->series);
+    und_stream_player_close(playing->player);
     take(playing, UND_CLOSING);
 }
 
@@ -195,7 +195,7 @@ static void note_call(void *context, enum und_phase phase)
 static void call(struct playing *playing)
 {
     bool phases[UND_PHASES] = {false};
-    und_series_call(playing->series, note_call, playing);
+    und_stream_player_call(playing->player, note_call, playing);
     und_caller_phases(&playing->step->dump->calls, phases);
     for (int p = 0; p < UND_PHASES; ++p)
         if (phases[p])
@@ -206,13 +206,13 @@ static void carry_out(struct playing *playing, const struct und_instruction *bod
 
 static void each_file(struct playing *playing, const struct und_instruction *body, int count)
 {
-    const int64_t files = und_series_rows(playing->series);
+    const int64_t files = und_stream_player_rows(playing->player);
     for (int64_t i = 0; i < files; ++i) {
-        und_series_go_to_row(playing->series, i);
+        und_stream_player_go_to_row(playing->player, i);
         playing->stamp = und_clock();
         carry_out(playing, body, count);
     }
-    und_series_leave_rows(playing->series);
+    und_stream_player_leave_rows(playing->player);
     if (!playing->records)
         return;
     complete(playing, UND_OPENING);
@@ -226,11 +226,11 @@ static void each_file(struct playing *playing, const struct und_instruction *bod
 static void in_turn(struct playing *playing, const struct und_instruction *body, int count)
 {
     if (playing->doing != UND_CHECK)
-        und_series_take_turn(playing->series);
+        und_stream_player_take_turn(playing->player);
     playing->stamp = und_clock();
     carry_out(playing, body, count);
     if (playing->doing != UND_CHECK)
-        und_series_pass_turn(playing->series);
+        und_stream_player_pass_turn(playing->player);
 }
 
 /* What belongs to the times of the dump, rather than to its files and bytes. */
@@ -239,8 +239,8 @@ static void carry_out_timely(struct playing *playing, const struct und_instructi
     switch (instruction->code) {
     case UND_DO_SKEW: skew(playing); break;
     case UND_DO_REMOVE:
-        if (!und_series_is_open(playing->series))
-            und_series_take_away(playing->series, instruction->backup, false);
+        if (!und_stream_player_is_open(playing->player))
+            und_stream_player_take_away(playing->player, instruction->backup, false);
         break;
     case UND_DO_OPERATE: operate(playing, instruction->operations); break;
     case UND_DO_COMPUTE:
@@ -260,7 +260,7 @@ static void carry_out(struct playing *playing, const struct und_instruction *bod
         case UND_DO_MOVE:
             move(playing, here);
             if (playing->doing == UND_MAKE && last_move && !und_step_has(playing->step, UND_DO_EACH_FILE))
-                und_series_sync(playing->series);
+                und_stream_player_sync(playing->player);
             break;
         case UND_DO_WAIT_ALL: wait_all(playing); break;
         case UND_DO_SYNC: sync_files(playing, here->described); break;
@@ -285,56 +285,56 @@ static void carry_out_alone(struct playing *playing)
     if (!und_step_has(playing->step, UND_DO_OPEN))
         open_files(playing);
     carry_out(playing, playing->step->instructions, playing->step->instruction_count);
-    if (und_series_is_open(playing->series))
+    if (und_stream_player_is_open(playing->player))
         close_files(playing);
 }
 
-void und_phase_prepare(const struct und_run *run, struct und_series *series, const struct und_event *event)
+void und_phase_prepare(const struct und_run *run, struct und_stream_player *player, const struct und_event *event)
 {
     const struct und_stream *stream = &run->workload->streams[event->stream];
     const int first = und_stream_grows(stream) ? 0 : und_stream_first(stream, event->dump);
     for (int dump = event->restart ? first : event->dump; dump <= event->dump; ++dump)
-        und_series_prepare(series, dump);
+        und_stream_player_prepare(player, dump);
 }
 
-static struct playing begin(const struct und_run *run, struct und_series *series, int stream, int dump,
+static struct playing begin(const struct und_run *run, struct und_stream_player *player, int stream, int dump,
                             enum und_doing doing)
 {
     const struct und_stream *what = &run->workload->streams[stream];
-    und_pace_stop(und_series_pace(series));
+    und_pace_stop(und_stream_player_pace(player));
     return (struct playing){.run = run,
-                            .series = series,
+                            .player = player,
                             .plan = &run->plan->streams[stream],
                             .step = und_step_of(what, dump),
                             .doing = doing,
                             .reads = doing == UND_PLAY ? what->operation == UND_READS : doing != UND_MAKE};
 }
 
-void und_phase_check(const struct und_run *run, struct und_series *series, const struct und_event *event,
+void und_phase_check(const struct und_run *run, struct und_stream_player *player, const struct und_event *event,
                      struct und_verification *verification)
 {
-    struct playing playing = begin(run, series, event->stream, event->dump, UND_CHECK);
+    struct playing playing = begin(run, player, event->stream, event->dump, UND_CHECK);
     playing.verification = verification;
-    und_phase_prepare(run, series, event);
+    und_phase_prepare(run, player, event);
     carry_out_alone(&playing);
 }
 
 /* Files that are used again and stay open are closed all the same: they may be too many. */
-void und_phase_pass(const struct und_run *run, struct und_series *series, int stream, int dump, enum und_doing doing,
-                    struct und_verification *verification)
+void und_phase_pass(const struct und_run *run, struct und_stream_player *player, int stream, int dump,
+                    enum und_doing doing, struct und_verification *verification)
 {
     const struct und_stream *what = &run->workload->streams[stream];
-    struct playing playing = begin(run, series, stream, dump, doing);
+    struct playing playing = begin(run, player, stream, dump, doing);
     playing.verification = verification;
     und_watch_dump(run->watch, what, dump, false);
-    und_series_prepare(series, dump);
+    und_stream_player_prepare(player, dump);
     if (doing == UND_MAKE)
-        und_series_check(series, opens(&playing));
+        und_stream_player_check(player, opens(&playing));
     carry_out(&playing, playing.step->instructions, playing.step->instruction_count);
-    if (und_series_ends_use(series) || (what->stays_open && und_stream_reuses(what)))
+    if (und_stream_player_ends_use(player) || (what->stays_open && und_stream_reuses(what)))
         close_files(&playing);
     if (doing == UND_MAKE)
-        und_series_note_layouts(series);
+        und_stream_player_note_layouts(player);
 }
 
 static void wait_for(const struct und_run *run, double until)
@@ -355,11 +355,11 @@ void und_phase_check_place(const struct und_run *run, bool asks)
     }
 }
 
-void und_phase_play(const struct und_run *run, struct und_series *series, const struct und_event *event, double zero,
-                    double due, struct und_record *records)
+void und_phase_play(const struct und_run *run, struct und_stream_player *player, const struct und_event *event,
+                    double zero, double due, struct und_record *records)
 {
     const struct und_stream *stream = &run->workload->streams[event->stream];
-    struct playing playing = begin(run, series, event->stream, event->dump, event->restart ? UND_READ_ALONE : UND_PLAY);
+    struct playing playing = begin(run, player, event->stream, event->dump, event->restart ? UND_READ_ALONE : UND_PLAY);
     playing.records = records;
     playing.zero = zero;
     memset(records, 0, UND_PHASES * sizeof *records);
@@ -367,11 +367,11 @@ void und_phase_play(const struct und_run *run, struct und_series *series, const 
     und_watch_dump(run->watch, stream, event->dump, event->restart);
     if (!event->restart)
         und_watch_allow(run->watch, und_skew_last(&playing.step->dump->skew) * run->plan->time_scale);
-    und_phase_prepare(run, series, event);
+    und_phase_prepare(run, player, event);
     wait_for(run, due);
     und_phase_check_place(run, false);
     if (!event->restart)
-        und_series_check(series, opens(&playing));
+        und_stream_player_check(player, opens(&playing));
     UND_MPI(MPI_Barrier(run->comm), "cannot start dump %d of the stream %s together", event->dump, stream->name);
     playing.stamp = und_clock();
     playing.begin = run->plan->keep_pauses ? playing.stamp : due;
@@ -379,6 +379,6 @@ void und_phase_play(const struct und_run *run, struct und_series *series, const 
         carry_out_alone(&playing);
     else
         carry_out(&playing, playing.step->instructions, playing.step->instruction_count);
-    if (!event->restart && und_series_ends_use(series))
+    if (!event->restart && und_stream_player_ends_use(player))
         close_files(&playing);
 }

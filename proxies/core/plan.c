@@ -1,8 +1,8 @@
 #include "core/plan.h"
 
 #include "core/fold.h"
+#include "core/layout_request.h"
 #include "core/setting.h"
-#include "core/stripes.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -383,13 +383,13 @@ void und_plan_events(const struct und_workload *workload, const struct und_optio
     }
 }
 
-static bool plan_layout_of_files(const struct und_options *options, struct und_striping_request *request,
+static bool plan_layout_of_files(const struct und_options *options, struct und_layout_request *request,
                                  struct und_error *error)
 {
     request->stripe_count = options->stripe_count;
     request->stripe_size_bytes = options->stripe_size;
     request->pool = options->stripe_pool;
-    return !options->stripe_targets || und_striping_targets_read(options->stripe_targets, request) ||
+    return !options->stripe_targets || und_layout_request_read_targets(options->stripe_targets, request) ||
            und_fail(error, "--stripe-targets %s: expected a list of numbers such as 0,4-7", options->stripe_targets);
 }
 

@@ -5,8 +5,8 @@
 #ifndef UND_PLAN_H
 #define UND_PLAN_H
 
+#include "core/layout_backend.h"
 #include "core/option.h"
-#include "core/striping.h"
 #include "core/workload.h"
 
 enum und_calls { UND_AS_DESCRIBED, UND_ALL_COLLECTIVE, UND_ALL_INDEPENDENT };
@@ -37,7 +37,7 @@ struct und_stream_plan {
     int64_t bytes;             /* that all dumps move, every pass counted */
     int64_t files;             /* of all dumps */
     int64_t other_inodes;      /* directories, and what operations without bytes create */
-    int64_t stored_bytes;      /* when everything is written; of a flood whole blocks */
+    int64_t stored_bytes;      /* when everything is written; small files take whole blocks */
 };
 
 struct und_plan {
@@ -51,7 +51,7 @@ struct und_plan {
     enum und_compute compute; /* what fills the time between events */
     int64_t shift_ranks;
     uint64_t seed;
-    struct und_striping_request layout; /* of new files */
+    struct und_layout_request layout; /* of new files */
     struct und_stream_plan *streams;
 };
 

@@ -8,7 +8,7 @@
 #include "core/phase.h"
 #include "core/print.h"
 #include "core/run_directory.h"
-#include "core/series.h"
+#include "core/stream_player.h"
 #include "core/tree.h"
 #include "core/watch.h"
 
@@ -40,11 +40,12 @@ static void pass_over(const struct und_run *run, int stream, int64_t as, enum un
                       struct und_verification *verification)
 {
     const struct und_stream *what = &run->workload->streams[stream];
-    struct und_series *series = und_series_new(run, stream, as, doing == UND_MAKE ? UND_CREATE : UND_READ);
+    struct und_stream_player *player =
+        und_stream_player_new(run, stream, as, doing == UND_MAKE ? UND_CREATE : UND_READ);
     for (int dump = 0; dump < what->dump_count; ++dump)
         if (!is_passed(what, dump, doing))
-            und_phase_pass(run, series, stream, dump, doing, verification);
-    und_series_free(series);
+            und_phase_pass(run, player, stream, dump, doing, verification);
+    und_stream_player_free(player);
 }
 
 /* Another rank's bytes, of another node where there is one, so that they come from the storage
@@ -88,9 +89,9 @@ static void verify_restarts(const struct und_run *run, int64_t as, struct und_ve
 {
     struct und_event event;
     for (und_schedule_rewind(run->schedule); und_schedule_next(run->schedule, &event);) {
-        struct und_series *series = und_series_new(run, event.stream, as, UND_READ);
-        und_phase_check(run, series, &event, here);
-        und_series_free(series);
+        struct und_stream_player *player = und_stream_player_new(run, event.stream, as, UND_READ);
+        und_phase_check(run, player, &event, here);
+        und_stream_player_free(player);
     }
 }
 
@@ -106,7 +107,7 @@ static void verify(const struct und_run *run, struct und_verification *here)
             pass_over(run, s, as, UND_CHECK, here);
 }
 
-/* What was made for a flood to read is not flushed file by file, but must not be written while time is taken. */
+/* Small files that were made to be read are not flushed file by file, but must not be written while time is taken. */
 static void settle(const struct und_run *run)
 {
     static const char failed[] = "cannot flush what was prepared together";
@@ -120,17 +121,17 @@ static void settle(const struct und_run *run)
     UND_MPI(MPI_Barrier(run->comm), failed);
 }
 
-static struct und_series **series_new_all(const struct und_run *run, struct und_verification *here)
+static struct und_stream_player **stream_players_new(const struct und_run *run, struct und_verification *here)
 {
     const int streams = run->workload->stream_count;
-    struct und_series **series = calloc(2 * (size_t)streams, sizeof *series);
-    UND_CHECK(series, "no memory for %d streams", streams);
+    struct und_stream_player **player = calloc(2 * (size_t)streams, sizeof *player);
+    UND_CHECK(player, "no memory for %d streams", streams);
     for (int s = 0; s < streams; ++s) {
         const struct und_stream *stream = &run->workload->streams[s];
         if (run->plan->streams[s].restarts)
-            series[streams + s] = und_series_new(run, s, shifted_rank(run), UND_READ);
+            player[streams + s] = und_stream_player_new(run, s, shifted_rank(run), UND_READ);
         if (run->plan->streams[s].restarts && run->plan->verify)
-            und_series_verify(series[streams + s], here);
+            und_stream_player_verify(player[streams + s], here);
         if (run->plan->only_restarts)
             continue;
         if (stream->operation == UND_READS && stream->source < 0 && run->plan->streams[s].method->has_files)
@@ -138,22 +139,22 @@ static struct und_series **series_new_all(const struct und_run *run, struct und_
         if (stream->operation == UND_READS && stream->own.owner == UND_EACH_ROW &&
             run->plan->streams[s].method->has_files)
             settle(run);
-        series[s] = und_series_new(run, s, run->rank, stream->operation == UND_READS ? UND_READ : UND_CREATE);
+        player[s] = und_stream_player_new(run, s, run->rank, stream->operation == UND_READS ? UND_READ : UND_CREATE);
         if (stream->source >= 0)
-            und_series_read_from(series[s], series[stream->source]);
+            und_stream_player_read_from(player[s], player[stream->source]);
         else if (run->plan->verify)
-            und_series_verify(series[s], here);
-        und_series_take_operations(series[s]);
+            und_stream_player_verify(player[s], here);
+        und_stream_player_take_operations(player[s]);
     }
-    return series;
+    return player;
 }
 
-static void series_free_all(const struct und_run *run, struct und_series **series)
+static void stream_players_free(const struct und_run *run, struct und_stream_player **player)
 {
     for (int s = 0; s < 2 * run->workload->stream_count; ++s)
-        if (series[s])
-            und_series_free(series[s]);
-    free(series);
+        if (player[s])
+            und_stream_player_free(player[s]);
+    free(player);
 }
 
 /* What passes before a dump, and in it by intent: a run that waits for minutes is none that hangs. */
@@ -180,12 +181,12 @@ static void report(const struct und_run *run, const struct und_event *event, con
 }
 
 /* The ranks that wrote the dump may still hold it, and so may those that read it next. */
-static void drop_cache(const struct und_run *run, struct und_series **series, const struct und_event *event)
+static void drop_cache(const struct und_run *run, struct und_stream_player **player, const struct und_event *event)
 {
-    if (series[event->stream])
-        und_series_drop_cache(series[event->stream], event->dump);
+    if (player[event->stream])
+        und_stream_player_drop_cache(player[event->stream], event->dump);
     UND_MPI(MPI_Barrier(run->comm), "cannot drop files from memory together");
-    und_series_drop_cache(series[run->workload->stream_count + event->stream], event->dump);
+    und_stream_player_drop_cache(player[run->workload->stream_count + event->stream], event->dump);
 }
 
 bool und_run_finds_files(const struct und_run *run, struct und_error *error)
@@ -193,13 +194,13 @@ bool und_run_finds_files(const struct und_run *run, struct und_error *error)
     bool found = true;
     struct und_event event;
     for (und_schedule_rewind(run->schedule); und_schedule_next(run->schedule, &event);) {
-        struct und_series *series = und_series_new(run, event.stream, run->rank, UND_READ);
+        struct und_stream_player *player = und_stream_player_new(run, event.stream, run->rank, UND_READ);
         const struct und_stream *stream = &run->workload->streams[event.stream];
-        und_phase_prepare(run, series, &event);
+        und_phase_prepare(run, player, &event);
         for (int dump = event.dump + 1; und_stream_grows(stream) && dump < stream->dump_count; ++dump)
-            und_series_prepare(series, dump); /* the earlier run appended all */
-        found = found && und_series_find(series, error);
-        und_series_free(series);
+            und_stream_player_prepare(player, dump); /* the earlier run appended all */
+        found = found && und_stream_player_find(player, error);
+        und_stream_player_free(player);
     }
     return und_agree(found, run->comm, error);
 }
@@ -214,7 +215,7 @@ static bool ends_after(const struct und_workload *workload, int stream, int othe
 }
 
 /* Updated files that stay open do so until the last dump that reads them. */
-static void lend_files(const struct und_run *run, struct und_series **series)
+static void lend_files(const struct und_run *run, struct und_stream_player **player)
 {
     const struct und_workload *workload = run->workload;
     for (int s = 0; !run->plan->only_restarts && s < workload->stream_count; ++s) {
@@ -226,7 +227,7 @@ static void lend_files(const struct und_run *run, struct und_series **series)
             if (workload->streams[reader].source == s && ends_after(workload, reader, last))
                 last = reader;
         if (last != s)
-            und_series_lend(series[s], series[last]);
+            und_stream_player_lend(player[s], player[last]);
     }
 }
 
@@ -252,9 +253,9 @@ static bool knows_growth(const struct und_run *run, const struct und_event *even
 static void play(const struct und_run *run, struct und_record *records, struct sizes *sizes,
                  struct und_verification *here)
 {
-    struct und_series **series = series_new_all(run, here);
+    struct und_stream_player **player = stream_players_new(run, here);
     struct und_event event;
-    lend_files(run, series);
+    lend_files(run, player);
     und_schedule_rewind(run->schedule);
     tell_requests(run, "last"); /* a name that cannot be written is known before all is measured */
     tell_requests(run, "first");
@@ -264,27 +265,27 @@ static void play(const struct und_run *run, struct und_record *records, struct s
         const int at = event.restart ? run->workload->stream_count + event.stream : event.stream;
         const int64_t position = und_schedule_position(run->schedule, &event);
         if (event.restart && run->plan->drop_cache)
-            drop_cache(run, series, &event);
+            drop_cache(run, player, &event);
         const double due = run->plan->keep_pauses ? end + event.pause_s : zero + event.time_s;
         if (run->plan->verbose && run->rank == 0)
             announce(run, &event, due);
-        und_phase_play(run, series[at], &event, zero, due, &records[position * UND_PHASES]);
+        und_phase_play(run, player[at], &event, zero, due, &records[position * UND_PHASES]);
         end = und_clock();
-        sizes[position].files = und_series_file_count(series[at]);
-        und_series_look(series[at], &sizes[position].file_bytes);
-        und_series_note_layouts(series[at]);
-        struct und_series *closed = event.restart ? NULL : und_series_returns(series[at]);
+        sizes[position].files = und_stream_player_file_count(player[at]);
+        und_stream_player_look(player[at], &sizes[position].file_bytes);
+        und_stream_player_note_layouts(player[at]);
+        struct und_stream_player *closed = event.restart ? NULL : und_stream_player_returns(player[at]);
         if (closed) {
             int64_t known;
-            und_series_look(closed, &known);
-            und_series_note_layouts(closed);
+            und_stream_player_look(closed, &known);
+            und_stream_player_note_layouts(closed);
         }
         if (run->plan->verbose && run->rank == 0)
             report(run, &event, &records[position * UND_PHASES]);
     }
     tell_requests(run, "last");
     und_phase_check_place(run, true);
-    series_free_all(run, series);
+    stream_players_free(run, player);
 }
 
 /* Reduces a block of events at a time, so that memory does not grow with dumps times ranks. */

@@ -16,7 +16,7 @@
 #include <mpi.h>
 
 struct und_directory;
-struct und_striped;
+struct und_layout_log;
 struct und_watch;
 
 struct und_run {
@@ -24,8 +24,8 @@ struct und_run {
     const struct und_plan *plan;
     struct und_schedule *schedule;
     struct und_pattern *pattern;
-    struct und_stencil *stencil; /* NULL: ranks do not compute together */
-    struct und_striped *striped; /* layouts and hints of the files */
+    struct und_stencil *stencil;       /* NULL: ranks do not compute together */
+    struct und_layout_log *layout_log; /* layouts and hints of the files */
     struct und_directory *directory;
     struct und_watch *watch;
     MPI_Comm comm; /* of all ranks; returns errors */

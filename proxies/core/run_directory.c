@@ -188,9 +188,9 @@ bool und_directory_leave(struct und_directory *directory)
     return fchdir(directory->descriptor) == 0;
 }
 
-void und_directory_stripe_by(struct und_directory *directory, const struct und_striping *striping)
+void und_directory_create_by(struct und_directory *directory, const struct und_layout_backend *backend)
 {
-    directory->striping = striping;
+    directory->backend = backend;
 }
 
 bool und_directory_is_in_place(const struct und_directory *directory, bool asks)
@@ -247,13 +247,13 @@ bool und_directory_holds(const struct und_directory *directory, int descriptor)
 }
 
 bool und_directory_create(const struct und_directory *directory, const char *path,
-                          const struct und_striping_request *request, int *descriptor, struct und_error *error)
+                          const struct und_layout_request *request, int *descriptor, struct und_error *error)
 {
     const char *name = und_directory_name(directory, path);
-    const bool asked = request && und_striping_is_asked(request);
+    const bool asked = request && und_layout_request_is_asked(request);
     *descriptor = -1;
-    if (asked && directory->striping && directory->striping->create)
-        *descriptor = directory->striping->create(AT_FDCWD, name, request, error);
+    if (asked && directory->backend && directory->backend->create)
+        *descriptor = directory->backend->create(AT_FDCWD, name, request, error);
     else if (asked)
         und_fail(error, "cannot create %s with a layout: its file system has no striping backend", path);
     else if ((*descriptor = open(name, CREATE_FILE, 0666)) < 0)

@@ -13,7 +13,7 @@
 #include "core/die.h"
 #include "core/error.h"
 #include "core/identity.h"
-#include "core/striping.h"
+#include "core/layout_backend.h"
 
 #include <mpi.h>
 #include <stdatomic.h>
@@ -41,7 +41,7 @@ uint64_t und_directory_shared(const struct und_directory *directory, struct und_
 /* A store of a method's own. Paths are names in the run directory. */
 struct und_store {
     /* The path must not exist. False with the error message. */
-    bool (*create)(const char *path, const struct und_striping_request *request, struct und_error *error);
+    bool (*create)(const char *path, const struct und_layout_request *request, struct und_error *error);
     bool (*look)(const char *path, int64_t *bytes, struct und_error *error);
     /* Only of paths that `create` made. Safe in a signal handler. */
     void (*remove)(const char *path);
@@ -69,7 +69,7 @@ struct und_directory {
     int home;    /* where the process worked before it entered the run directory */
     size_t root; /* characters of a path before its name in the working directory */
     struct und_directory_entry entry /* in its parent */, claim, result /* beside it, until it is published */;
-    const struct und_striping *striping;
+    const struct und_layout_backend *backend;
     _Atomic(struct und_files *) files;  /* sets of this rank, see files.h */
     struct und_run_tree *trees;         /* see tree.h */
     _Atomic(und_remover *) removers[3]; /* ending with NULL */
@@ -97,7 +97,7 @@ void und_directory_work_outside(struct und_directory *directory);
 const char *und_directory_name(const struct und_directory *directory, const char *path);
 
 /* How und_directory_create applies layouts; NULL: not at all. */
-void und_directory_stripe_by(struct und_directory *directory, const struct und_striping *striping);
+void und_directory_create_by(struct und_directory *directory, const struct und_layout_backend *backend);
 
 /* Is that what is open a file in the run directory, by its name? */
 bool und_directory_holds(const struct und_directory *directory, int descriptor);
@@ -114,7 +114,7 @@ bool und_directory_is_in_place(const struct und_directory *directory, bool asks)
 /* Creates a file in the working directory, which must not exist, with the layout if one is asked (NULL: none). False
  * with the error message. */
 bool und_directory_create(const struct und_directory *directory, const char *path,
-                          const struct und_striping_request *request, int *descriptor, struct und_error *error);
+                          const struct und_layout_request *request, int *descriptor, struct und_error *error);
 
 /* Creates, or with mode 0 finds, a directory of that name in the run directory: its mark, or 0 with errno. */
 uint64_t und_directory_have_subdirectory(const struct und_directory *directory, const char *name, unsigned mode);

@@ -121,7 +121,7 @@ struct und_stream {
     char *method;
     int64_t transfer_bytes;
     bool collective;
-    struct und_order order; /* of transfers or, in a flood, of files */
+    struct und_order order; /* of transfers or of small files */
     bool direct, write_through;
     int64_t chunk_bytes; /* of datasets, at most; 0: as the method does */
     bool fill;           /* datasets are filled when they are made */

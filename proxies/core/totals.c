@@ -1,13 +1,13 @@
 #include "core/totals.h"
 
 #include "core/caller.h"
-#include "core/flood.h"
+#include "core/decomposition.h"
 #include "core/fold.h"
-#include "core/layout.h"
 #include "core/operations.h"
 #include "core/pattern.h"
-#include "core/series.h"
+#include "core/small_file_set.h"
 #include "core/stencil.h"
+#include "core/stream_player.h"
 #include "core/timing.h"
 
 static unsigned types_of(const struct und_stream *stream)
@@ -41,15 +41,15 @@ static int64_t larger(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-/* A file of a flood is one row, and no other is open beside it. */
+/* A file of a set of small files is one row, and no other is open beside it. */
 static int64_t largest_block(const struct und_stream *stream, const struct und_variable *variable, int64_t ranks)
 {
     struct und_variable row = *variable;
     if (stream->own.owner != UND_EACH_ROW)
-        return und_layout_largest_block(variable, ranks);
+        return und_decomposition_largest_block(variable, ranks);
     row.rule = UND_EVEN;
     row.shape[0] = 1;
-    return und_layout_largest_block(&row, 1);
+    return und_decomposition_largest_block(&row, 1);
 }
 
 /* What one of the files that the bytes are divided among takes at least, whatever is each rank's. */
@@ -122,8 +122,8 @@ struct und_totals und_totals(const struct und_workload *workload, const struct u
             totals.largest_file_bytes = larger(totals.largest_file_bytes, load.step_bytes);
         load.transfer_bytes = largest;
         totals.largest_transfer = larger(totals.largest_transfer, largest);
-        totals.memory_per_rank +=
-            pieces * (stream->own.owner == UND_EACH_ROW ? und_flood_variable_memory() : und_series_piece_memory());
+        totals.memory_per_rank += pieces * (stream->own.owner == UND_EACH_ROW ? und_small_file_set_variable_memory()
+                                                                              : und_stream_player_piece_memory());
         totals.memory_per_rank += und_fold_lookups_memory(stream) + in_flight;
         if (plans[s].method->memory)
             totals.memory_per_rank += plans[s].method->memory(plans[s].settings, &load);

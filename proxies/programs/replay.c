@@ -5,13 +5,13 @@
 #include "core/environment.h"
 #include "core/init.h"
 #include "core/launcher.h"
+#include "core/layout_log.h"
+#include "core/layout_request.h"
 #include "core/print.h"
 #include "core/repetition.h"
 #include "core/run_directory.h"
 #include "core/setting.h"
 #include "core/stop.h"
-#include "core/striped.h"
-#include "core/stripes.h"
 #include "core/totals.h"
 #include "core/watch.h"
 #include "programs/replay/claim.h"
@@ -207,7 +207,7 @@ static bool prepare_on_root(const struct und_run *run, const struct und_options 
 {
     if (!und_storage_read(run->plan->directory, storage, error) || !fits(totals, storage, run->plan->directory, error))
         return false;
-    und_striping_describe(run->plan->directory, "", storage);
+    und_layout_backend_describe(run->plan->directory, "", storage);
     if (!result_is_apart(options, error))
         return false;
     *descriptor = und_directory_create_result(run->directory, options->output, error);
@@ -278,7 +278,7 @@ static bool play_repetitions(const struct und_run *run, const struct und_options
         if (result)
             und_result_end(result);
     }
-    json_t *striping = und_striped_json(run->striped);
+    json_t *striping = und_layout_log_json(run->layout_log);
     const bool right = verification->wrong_bytes == 0;
     if (!right && result)
         und_print(stderr, "understudy: verification: %" PRId64 " of %" PRId64 " bytes are wrong, the first in %s",
@@ -307,14 +307,14 @@ static int play(struct und_run *run, const struct und_options *options, const st
     if (!run->plan->only_restarts && !und_claim_make(run, error))
         return USAGE_ERROR;
     UND_MPI(MPI_Bcast(&storage, (int)sizeof storage, MPI_BYTE, 0, run->comm), "cannot share the kind of storage");
-    run->striped = und_striped_new(run, &storage, error);
-    if (!run->striped)
+    run->layout_log = und_layout_log_new(run, &storage, error);
+    if (!run->layout_log)
         return USAGE_ERROR;
-    und_directory_stripe_by(run->directory, und_striping_of(&storage));
+    und_directory_create_by(run->directory, und_layout_backend_of(&storage));
     if (!run->plan->only_restarts && !und_directory_work_inside(run->directory, error))
         UND_DIE("%s", error->text);
     if (!run->plan->only_restarts && !und_agree(run->rank != 0 || probe_methods(run, error), run->comm, error)) {
-        und_striped_free(run->striped);
+        und_layout_log_free(run->layout_log);
         return USAGE_ERROR;
     }
 
@@ -324,7 +324,7 @@ static int play(struct und_run *run, const struct und_options *options, const st
                                 options->output);
     und_environment_free(&environment);
     const bool right = play_repetitions(run, options, result, error);
-    und_striped_free(run->striped);
+    und_layout_log_free(run->layout_log);
     return right ? SUCCESS : FAILURE;
 }
 
@@ -450,7 +450,7 @@ static void inform(const struct und_options *options)
     } else {
         list_methods(options->verbose);
         if (options->verbose)
-            und_striping_list(stdout);
+            und_layout_backend_list(stdout);
     }
 }
 

@@ -3,10 +3,10 @@
  * gives an empty directory a default layout for the programs that cannot ask for one themselves.
  * Needs no MPI.
  */
+#include "core/layout_request.h"
 #include "core/mount_json.h"
 #include "core/option.h"
 #include "core/print.h"
-#include "core/stripes.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -20,7 +20,7 @@ enum { SUCCESS = 0, FAILURE = 1, USAGE_ERROR = 2 };
 
 struct arguments {
     const char *directory;
-    struct und_striping_request request;
+    struct und_layout_request request;
     bool help, list, version;
 };
 
@@ -44,7 +44,7 @@ static void print_help(void)
 
 static bool read_value(struct arguments *arguments, int option, const char *text, struct und_error *error)
 {
-    struct und_striping_request *request = &arguments->request;
+    struct und_layout_request *request = &arguments->request;
     switch (option) {
     case 'h': arguments->help = true; return true;
     case 'l': arguments->list = true; return true;
@@ -57,7 +57,7 @@ static bool read_value(struct arguments *arguments, int option, const char *text
         return request->stripe_size_bytes > 0 ||
                und_fail(error, "--stripe-size %s: expected " UND_BYTES_EXPECTED, text);
     case 't':
-        return und_striping_targets_read(text, request) ||
+        return und_layout_request_read_targets(text, request) ||
                und_fail(error, "--stripe-targets %s: expected a list of numbers such as 0,4-7", text);
     default:
         request->pool = text;
@@ -114,22 +114,22 @@ static int open_empty(const char *path, struct und_error *error)
     return -1;
 }
 
-static int give_layout(const struct arguments *arguments, const struct und_striping *striping,
+static int give_layout(const struct arguments *arguments, const struct und_layout_backend *backend,
                        struct und_storage *storage, struct und_error *error)
 {
-    struct und_striping_layout *layout = &storage->default_layout;
-    if (!und_striping_takes(striping, storage, &arguments->request, error))
+    struct und_file_layout *layout = &storage->default_layout;
+    if (!und_layout_backend_takes(backend, storage, &arguments->request, error))
         return USAGE_ERROR;
-    if (!striping->apply) {
-        und_fail(error, "%s: %s cannot give a directory a default layout", arguments->directory, striping->name);
+    if (!backend->apply) {
+        und_fail(error, "%s: %s cannot give a directory a default layout", arguments->directory, backend->name);
         return USAGE_ERROR;
     }
     const int descriptor = open_empty(arguments->directory, error);
     if (descriptor < 0)
         return USAGE_ERROR;
-    const bool given = striping->apply(descriptor, &arguments->request, error) &&
-                       striping->read(descriptor, layout, error) &&
-                       und_striping_agrees(&arguments->request, layout, arguments->directory, error);
+    const bool given = backend->apply(descriptor, &arguments->request, error) &&
+                       backend->read(descriptor, layout, error) &&
+                       und_layout_request_agrees(&arguments->request, layout, arguments->directory, error);
     close(descriptor);
     return given ? SUCCESS : FAILURE;
 }
@@ -159,7 +159,7 @@ static int run(int argc, char **argv, struct und_error *error)
         return SUCCESS;
     }
     if (arguments.list) {
-        und_striping_list(stdout);
+        und_layout_backend_list(stdout);
         return SUCCESS;
     }
     if (arguments.version) {
@@ -168,13 +168,13 @@ static int run(int argc, char **argv, struct und_error *error)
     }
     if (!und_storage_read(arguments.directory, &storage, error))
         return USAGE_ERROR;
-    const struct und_striping *striping = und_striping_of(&storage);
-    if (und_striping_is_asked(&arguments.request)) {
-        const int status = give_layout(&arguments, striping, &storage, error);
+    const struct und_layout_backend *backend = und_layout_backend_of(&storage);
+    if (und_layout_request_is_asked(&arguments.request)) {
+        const int status = give_layout(&arguments, backend, &storage, error);
         if (status != SUCCESS)
             return status;
     }
-    und_striping_describe(arguments.directory, "", &storage);
+    und_layout_backend_describe(arguments.directory, "", &storage);
     json_t *object = und_storage_json(&storage);
     const bool printed = print_json(object);
     json_decref(object);

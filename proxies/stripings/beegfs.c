@@ -4,7 +4,7 @@
  * tools of an administrator; targets and pools of a file cannot be chosen this way.
  */
 #define _GNU_SOURCE
-#include "core/stripes.h"
+#include "core/layout_request.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -41,7 +41,7 @@ static bool beegfs_handles(const struct und_storage *storage)
     return strcmp(storage->type, "beegfs") == 0;
 }
 
-static int beegfs_create(int directory, const char *name, const struct und_striping_request *request,
+static int beegfs_create(int directory, const char *name, const struct und_layout_request *request,
                          struct und_error *error)
 {
     const mode_t mask = umask(0);
@@ -73,10 +73,10 @@ static int beegfs_create(int directory, const char *name, const struct und_strip
     return -1;
 }
 
-static bool beegfs_read(int descriptor, struct und_striping_layout *layout, struct und_error *error)
+static bool beegfs_read(int descriptor, struct und_file_layout *layout, struct und_error *error)
 {
     struct pattern pattern;
-    und_striping_unknown(layout);
+    und_file_layout_unknown(layout);
     if (ioctl(descriptor, GET_PATTERN, &pattern) != 0)
         return und_fail(error, "beegfs: cannot read the layout: %s", strerror(errno));
     layout->stripe_count = pattern.target_count;
@@ -96,10 +96,11 @@ static bool beegfs_read(int descriptor, struct und_striping_layout *layout, stru
 
 static void beegfs_describe(const char *root, struct und_storage *storage)
 {
-    und_striping_line(root, "/sys/module/beegfs/version", storage->client_version, sizeof storage->client_version);
+    und_layout_backend_line(root, "/sys/module/beegfs/version", storage->client_version,
+                            sizeof storage->client_version);
 }
 
-const struct und_striping und_striping_beegfs = {
+const struct und_layout_backend und_layout_backend_beegfs = {
     .name = "beegfs",
     .handles = beegfs_handles,
     .create = beegfs_create,

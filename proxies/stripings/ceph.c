@@ -8,7 +8,7 @@
  * grows to the stripe size where that is larger, and stays otherwise, since clusters limit it.
  */
 #define _GNU_SOURCE
-#include "core/stripes.h"
+#include "core/layout_request.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -78,7 +78,7 @@ static bool read_text(int descriptor, const char *field, char *text, size_t size
 }
 
 /* OSDs of the first set of objects. */
-static void find_targets(int descriptor, struct und_striping_layout *layout)
+static void find_targets(int descriptor, struct und_file_layout *layout)
 {
     if (layout->stripe_count < 1 || layout->stripe_count > UND_MAX_TARGETS || layout->stripe_size_bytes < 1)
         return;
@@ -91,11 +91,11 @@ static void find_targets(int descriptor, struct und_striping_layout *layout)
     layout->target_count = (int)layout->stripe_count;
 }
 
-static bool ceph_read(int descriptor, struct und_striping_layout *layout, struct und_error *error)
+static bool ceph_read(int descriptor, struct und_file_layout *layout, struct und_error *error)
 {
     struct stat status;
     char text[1024];
-    und_striping_unknown(layout);
+    und_file_layout_unknown(layout);
     if (!read_text(descriptor, "", text, sizeof text))
         return und_fail(error, "ceph: cannot read the layout: %s", strerror(errno));
     if (!find_number(text, "stripe_count", &layout->stripe_count) ||
@@ -109,7 +109,7 @@ static bool ceph_read(int descriptor, struct und_striping_layout *layout, struct
 }
 
 /* All fields in one attribute, so that no field is checked against an old value of another. */
-static bool set(int descriptor, const char *kind, const struct und_striping_request *request, const char *name,
+static bool set(int descriptor, const char *kind, const struct und_layout_request *request, const char *name,
                 struct und_error *error)
 {
     int64_t unit = request->stripe_size_bytes, count = request->stripe_count, object = 0;
@@ -139,7 +139,7 @@ static bool set(int descriptor, const char *kind, const struct und_striping_requ
                     errno == EACCES || errno == EPERM ? "; does the client have the flag p?" : "");
 }
 
-static int ceph_create(int directory, const char *name, const struct und_striping_request *request,
+static int ceph_create(int directory, const char *name, const struct und_layout_request *request,
                        struct und_error *error)
 {
     const int descriptor = openat(directory, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
@@ -156,7 +156,7 @@ static int ceph_create(int directory, const char *name, const struct und_stripin
     return -1;
 }
 
-static bool ceph_apply(int directory, const struct und_striping_request *request, struct und_error *error)
+static bool ceph_apply(int directory, const struct und_layout_request *request, struct und_error *error)
 {
     return set(directory, "dir", request, "the directory", error);
 }
@@ -183,7 +183,7 @@ static void ceph_describe(const char *root, struct und_storage *storage)
     globfree(&found);
 }
 
-const struct und_striping und_striping_ceph = {
+const struct und_layout_backend und_layout_backend_ceph = {
     .name = "ceph",
     .handles = ceph_handles,
     .create = ceph_create,

@@ -9,7 +9,7 @@
  * its plain layout stands, and these.
  */
 #define _GNU_SOURCE
-#include "core/stripes.h"
+#include "core/layout_request.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -76,7 +76,7 @@ static bool lustre_handles(const struct und_storage *storage)
 }
 
 /* The record, zeros before, that asks for the layout. */
-static void build(const struct und_striping_request *request, unsigned char *record)
+static void build(const struct und_layout_request *request, unsigned char *record)
 {
     const bool version3 = request->pool || request->target_count > 0;
     const int64_t count = request->target_count > 0 ? request->target_count : request->stripe_count;
@@ -92,7 +92,7 @@ static void build(const struct und_striping_request *request, unsigned char *rec
 }
 
 /* The client writes the layout that it has given back over the record. */
-static bool set(int descriptor, const struct und_striping_request *request, const char *name, struct und_error *error)
+static bool set(int descriptor, const struct und_layout_request *request, const char *name, struct und_error *error)
 {
     unsigned char *record = calloc(1, LAYOUT_BYTES);
     if (!record)
@@ -105,7 +105,7 @@ static bool set(int descriptor, const struct und_striping_request *request, cons
     return done || und_fail(error, "lustre: cannot give %s the layout: %s", name, strerror(code));
 }
 
-static int lustre_create(int directory, const char *name, const struct und_striping_request *request,
+static int lustre_create(int directory, const char *name, const struct und_layout_request *request,
                          struct und_error *error)
 {
     const int flags = O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC | DELAY_CREATE;
@@ -123,13 +123,13 @@ static int lustre_create(int directory, const char *name, const struct und_strip
     return -1;
 }
 
-static bool lustre_apply(int directory, const struct und_striping_request *request, struct und_error *error)
+static bool lustre_apply(int directory, const struct und_layout_request *request, struct und_error *error)
 {
     return set(directory, request, "the directory", error);
 }
 
 /* A file's stripes stand in the record; those of a directory and of an extent without data do not. */
-static bool read_plain(const unsigned char *record, size_t size, struct und_striping_layout *layout,
+static bool read_plain(const unsigned char *record, size_t size, struct und_file_layout *layout,
                        struct und_error *error)
 {
     const uint32_t magic = size >= HEADER ? get32(record) : 0;
@@ -160,7 +160,7 @@ static uint64_t held(const unsigned char *component, uint64_t bytes)
 }
 
 /* The component that holds most of the file's bytes; of mirrors the first one that is up to date. */
-static bool read_composite(const unsigned char *record, size_t size, uint64_t bytes, struct und_striping_layout *layout,
+static bool read_composite(const unsigned char *record, size_t size, uint64_t bytes, struct und_file_layout *layout,
                            struct und_error *error)
 {
     const size_t count = size >= HEADER ? get16(record + 14) : 0;
@@ -184,7 +184,7 @@ static bool read_composite(const unsigned char *record, size_t size, uint64_t by
     return read_plain(record + at, length, layout, error);
 }
 
-static bool lustre_read(int descriptor, struct und_striping_layout *layout, struct und_error *error)
+static bool lustre_read(int descriptor, struct und_file_layout *layout, struct und_error *error)
 {
     struct stat status;
     if (fstat(descriptor, &status) != 0)
@@ -204,7 +204,7 @@ static bool lustre_read(int descriptor, struct und_striping_layout *layout, stru
             size = HEADER + POOL;
         errno = code;
     }
-    und_striping_unknown(layout);
+    und_file_layout_unknown(layout);
     bool read;
     if (size < 0)
         read = und_fail(error, "lustre: cannot read the layout: %s", strerror(errno));
@@ -271,20 +271,20 @@ static void lustre_describe(const char *root, struct und_storage *storage)
     const char *colon = strstr(storage->source, ":/");
     if (colon)
         snprintf(name, sizeof name, "%.*s", (int)strcspn(colon + 2, "/"), colon + 2);
-    if (und_striping_line(root, "/sys/fs/lustre/version", line, sizeof line) ||
-        und_striping_line(root, "/proc/fs/lustre/version", line, sizeof line)) {
+    if (und_layout_backend_line(root, "/sys/fs/lustre/version", line, sizeof line) ||
+        und_layout_backend_line(root, "/proc/fs/lustre/version", line, sizeof line)) {
         const char *at = strncmp(line, "lustre: ", 8) == 0 ? line + 8 : line;
         snprintf(storage->client_version, sizeof storage->client_version, "%s", at);
     }
-    if (!und_striping_line(root, "/sys/fs/lustre/health_check", line, sizeof line) &&
-        !und_striping_line(root, "/proc/fs/lustre/health_check", line, sizeof line))
+    if (!und_layout_backend_line(root, "/sys/fs/lustre/health_check", line, sizeof line) &&
+        !und_layout_backend_line(root, "/proc/fs/lustre/health_check", line, sizeof line))
         return;
     snprintf(storage->health, sizeof storage->health, "%s", line);
     for (size_t i = 0; i < sizeof directories / sizeof directories[0]; ++i)
         add_imports(root, directories[i], name, storage);
 }
 
-const struct und_striping und_striping_lustre = {
+const struct und_layout_backend und_layout_backend_lustre = {
     .name = "lustre",
     .handles = lustre_handles,
     .create = lustre_create,

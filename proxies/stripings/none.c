@@ -2,7 +2,7 @@
  * File systems whose files cannot be given a layout, or tell none. Of NFS the mount options tell the
  * version that client and server have agreed on.
  */
-#include "core/striping.h"
+#include "core/layout_backend.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -22,7 +22,7 @@ static void none_describe(const char *root, struct und_storage *storage)
                  (int)strcspn(version + strlen(",vers="), ","), version + strlen(",vers="));
 }
 
-const struct und_striping und_striping_none = {
+const struct und_layout_backend und_layout_backend_none = {
     .name = "none",
     .handles = none_handles,
     .describe = none_describe,

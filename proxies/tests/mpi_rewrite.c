@@ -8,8 +8,8 @@
 #include "core/init.h"
 #include "core/run.h"
 #include "core/run_directory.h"
-#include "core/series.h"
 #include "core/stop.h"
+#include "core/stream_player.h"
 #include "core/totals.h"
 #include "core/watch.h"
 
@@ -31,22 +31,22 @@ static char *load(const char *path)
 }
 
 /* Returns the operations of all ranks, on rank 0. */
-static int64_t do_pass(const struct und_run *run, struct und_series *series, int64_t pass)
+static int64_t do_pass(const struct und_run *run, struct und_stream_player *player, int64_t pass)
 {
     double span[2], most[2];
     int64_t bytes, operations, sum = 0;
     double waited_s;
     /* Counts from the start of the dump again, over the same files. */
-    und_series_prepare(series, 0);
+    und_stream_player_prepare(player, 0);
     if (pass == 0)
-        und_series_open(series);
-    und_series_count(series, &bytes, &operations, &waited_s);
+        und_stream_player_open(player);
+    und_stream_player_count(player, &bytes, &operations, &waited_s);
     MPI_Barrier(run->comm);
     span[0] = -MPI_Wtime();
     for (int v = 0; v < und_dump_of(&run->workload->streams[0], 0)->variable_count; ++v)
-        und_series_move(series, v, UND_WRITE, NULL);
+        und_stream_player_move(player, v, UND_WRITE, NULL);
     span[1] = MPI_Wtime();
-    und_series_count(series, &bytes, &operations, &waited_s);
+    und_stream_player_count(player, &bytes, &operations, &waited_s);
     MPI_Reduce(span, most, 2, MPI_DOUBLE, MPI_MAX, 0, run->comm);
     MPI_Reduce(&operations, &sum, 1, MPI_INT64_T, MPI_SUM, 0, run->comm);
     if (run->rank == 0)
@@ -85,14 +85,14 @@ int main(int argc, char **argv)
     run.pattern = und_pattern_new(1, und_totals(workload, plan).largest_transfer);
     UND_CHECK(run.pattern, "no memory for a transfer");
 
-    struct und_series *series = und_series_new(&run, 0, run.rank, UND_CREATE);
-    const int64_t operations = do_pass(&run, series, 0);
+    struct und_stream_player *player = und_stream_player_new(&run, 0, run.rank, UND_CREATE);
+    const int64_t operations = do_pass(&run, player, 0);
     for (int64_t pass = 1; pass < options.repetitions; ++pass)
-        if (do_pass(&run, series, pass) != operations)
+        if (do_pass(&run, player, pass) != operations)
             UND_DIE("pass %lld has another number of operations than the first", (long long)pass);
-    und_series_close(series);
+    und_stream_player_close(player);
     MPI_Barrier(run.comm);
-    und_series_free(series);
+    und_stream_player_free(player);
     if (!options.keep)
         und_directory_remove(run.directory);
 

@@ -1,4 +1,4 @@
-#include "core/layout.h"
+#include "core/decomposition.h"
 
 #include <string.h>
 
@@ -105,8 +105,8 @@ static void place_packed(const struct und_variable *variable, int64_t ranks, con
     block->count[0] = grid_elements_before(variable, ranks, rank + 1) - begin;
 }
 
-void und_layout_place(const struct und_variable *variable, int64_t ranks, const struct und_group *group, int64_t rank,
-                      struct und_dataset *dataset, struct und_box *block)
+void und_decomposition_place(const struct und_variable *variable, int64_t ranks, const struct und_group *group,
+                             int64_t rank, struct und_dataset *dataset, struct und_box *block)
 {
     const bool all = group->first == 0 && group->end == ranks;
     dataset->type = variable->type;
@@ -135,8 +135,8 @@ void und_layout_place(const struct und_variable *variable, int64_t ranks, const 
     }
 }
 
-struct und_deal und_layout_deal(const struct und_variable *variable, int64_t ranks, const struct und_group *group,
-                                int64_t rank, const struct und_box *block)
+struct und_deal und_decomposition_deal(const struct und_variable *variable, int64_t ranks,
+                                       const struct und_group *group, int64_t rank, const struct und_box *block)
 {
     struct und_deal deal = {.blocks = 1, .step = 0, .last_rows = block->count[0]};
     if (variable->rule != UND_CYCLIC || block->count[0] == 0)
@@ -148,7 +148,7 @@ struct und_deal und_layout_deal(const struct und_variable *variable, int64_t ran
     return deal;
 }
 
-struct und_share und_layout_share(const struct und_variable *variable, int64_t ranks, int64_t rank)
+struct und_share und_decomposition_share(const struct und_variable *variable, int64_t ranks, int64_t rank)
 {
     struct und_share share = {.block = INT64_MAX, .leap = 0};
     if (variable->rule != UND_CYCLIC) {
@@ -177,7 +177,7 @@ int64_t und_dataset_elements(const struct und_dataset *dataset)
     return elements;
 }
 
-int64_t und_layout_largest_block(const struct und_variable *variable, int64_t ranks)
+int64_t und_decomposition_largest_block(const struct und_variable *variable, int64_t ranks)
 {
     int64_t bytes = und_type_bytes(variable->type), rows = 0;
     if (variable->rule == UND_CYCLIC) {

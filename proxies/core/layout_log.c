@@ -1,8 +1,8 @@
-#include "core/striped.h"
+#include "core/layout_log.h"
 
 #include "core/die.h"
+#include "core/layout_request.h"
 #include "core/run_directory.h"
-#include "core/stripes.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -18,22 +18,22 @@ enum { MAX_TARGET = 1 << 20 };
 /* What the files of a stream that this rank created have. */
 struct found {
     MPI_Info asked_hints;
-    char *hints;                    /* in force, as JSON; NULL: not noted */
-    int64_t files;                  /* whose layout was read */
-    int64_t unknown;                /* of them, those whose targets are not known */
-    int64_t count[2];               /* of stripes: least, most */
-    int64_t bytes[2];               /* likewise of a stripe */
-    int pool[2][UND_STRIPING_POOL]; /* likewise, byte by byte; MPICH 4.0 compares unsigned bytes as signed ones */
-    int64_t *per_target;            /* files on each target */
-    int64_t *last_file;             /* number of the file that was counted last */
+    char *hints;                 /* in force, as JSON; NULL: not noted */
+    int64_t files;               /* whose layout was read */
+    int64_t unknown;             /* of them, those whose targets are not known */
+    int64_t count[2];            /* of stripes: least, most */
+    int64_t bytes[2];            /* likewise of a stripe */
+    int pool[2][UND_POOL_BYTES]; /* likewise, byte by byte; MPICH 4.0 compares unsigned bytes as signed ones */
+    int64_t *per_target;         /* files on each target */
+    int64_t *last_file;          /* number of the file that was counted last */
     int64_t target_capacity;
 };
 
-struct und_striped {
+struct und_layout_log {
     const struct und_run *run;
-    const struct und_striping *backend;
-    struct und_striping_layout layout; /* of the file at hand */
-    struct found found[];              /* one per stream */
+    const struct und_layout_backend *backend;
+    struct und_file_layout layout; /* of the file at hand */
+    struct found found[];          /* one per stream */
 };
 
 /* Ranks without files do not count. */
@@ -43,7 +43,7 @@ static void begin_found(struct found *found)
     found->asked_hints = MPI_INFO_NULL;
     found->count[0] = found->bytes[0] = INT64_MAX;
     found->count[1] = found->bytes[1] = INT64_MIN;
-    for (int i = 0; i < UND_STRIPING_POOL; ++i)
+    for (int i = 0; i < UND_POOL_BYTES; ++i)
         found->pool[0][i] = UCHAR_MAX;
 }
 
@@ -62,76 +62,77 @@ static MPI_Info info_of(const struct und_pairs *pairs)
     return info;
 }
 
-static bool check(const struct und_striped *striped, const struct und_storage *storage, struct und_error *error)
+static bool check(const struct und_layout_log *layout_log, const struct und_storage *storage, struct und_error *error)
 {
-    const struct und_run *run = striped->run;
+    const struct und_run *run = layout_log->run;
     bool files = false;
     for (int s = 0; s < run->workload->stream_count; ++s) {
         files = files || run->plan->streams[s].method->has_files;
-        if (run->plan->streams[s].creates && run->plan->streams[s].method->hints && !striped->backend->read)
+        if (run->plan->streams[s].creates && run->plan->streams[s].method->hints && !layout_log->backend->read)
             return und_fail(error,
                             "--hint: the layout of files on %s cannot be read back; expected no hint for it, such as "
                             "striping_factor",
                             storage->type);
     }
-    for (int s = 0; und_striping_is_asked(&striped->run->plan->layout) && s < run->workload->stream_count; ++s)
+    for (int s = 0; und_layout_request_is_asked(&layout_log->run->plan->layout) && s < run->workload->stream_count; ++s)
         if (run->plan->streams[s].method->replaces)
             return und_fail(
                 error,
                 "--stripe-count, --stripe-size, --stripe-targets, --stripe-pool: streams[%d] is played by %s, "
                 "which creates files itself; give the directory a default layout with understudy-storage",
                 s, run->plan->streams[s].method->name);
-    if (und_striping_is_asked(&striped->run->plan->layout) && !files)
+    if (und_layout_request_is_asked(&layout_log->run->plan->layout) && !files)
         return und_fail(error, "--stripe-count, --stripe-size, --stripe-targets, --stripe-pool: no stream has files");
-    return und_striping_takes(striped->backend, storage, &striped->run->plan->layout, error);
+    return und_layout_backend_takes(layout_log->backend, storage, &layout_log->run->plan->layout, error);
 }
 
-struct und_striped *und_striped_new(const struct und_run *run, const struct und_storage *storage,
-                                    struct und_error *error)
+struct und_layout_log *und_layout_log_new(const struct und_run *run, const struct und_storage *storage,
+                                          struct und_error *error)
 {
     const int streams = run->workload->stream_count;
-    struct und_striped *striped = calloc(1, sizeof *striped + (size_t)streams * sizeof striped->found[0]);
-    UND_CHECK(striped, "no memory for the layouts of %d streams", streams);
-    striped->run = run;
+    struct und_layout_log *layout_log = calloc(1, sizeof *layout_log + (size_t)streams * sizeof layout_log->found[0]);
+    UND_CHECK(layout_log, "no memory for the layouts of %d streams", streams);
+    layout_log->run = run;
     for (int s = 0; s < streams; ++s)
-        begin_found(&striped->found[s]);
-    striped->backend = und_striping_of(storage);
-    if (!check(striped, storage, error)) {
-        und_striped_free(striped);
+        begin_found(&layout_log->found[s]);
+    layout_log->backend = und_layout_backend_of(storage);
+    if (!check(layout_log, storage, error)) {
+        und_layout_log_free(layout_log);
         return NULL;
     }
     for (int s = 0; s < streams; ++s)
-        striped->found[s].asked_hints = info_of(&run->plan->streams[s].hints);
-    return striped;
+        layout_log->found[s].asked_hints = info_of(&run->plan->streams[s].hints);
+    return layout_log;
 }
 
-void und_striped_free(struct und_striped *striped)
+void und_layout_log_free(struct und_layout_log *layout_log)
 {
-    for (int s = 0; striped && s < striped->run->workload->stream_count; ++s) {
-        struct found *found = &striped->found[s];
+    for (int s = 0; layout_log && s < layout_log->run->workload->stream_count; ++s) {
+        struct found *found = &layout_log->found[s];
         if (found->asked_hints != MPI_INFO_NULL)
             MPI_Info_free(&found->asked_hints);
         free(found->hints);
         free(found->per_target);
         free(found->last_file);
     }
-    free(striped);
+    free(layout_log);
 }
 
-const struct und_striping_request *und_striped_request(const struct und_striped *striped)
+const struct und_layout_request *und_layout_log_request(const struct und_layout_log *layout_log)
 {
-    return striped && und_striping_is_asked(&striped->run->plan->layout) ? &striped->run->plan->layout : NULL;
+    return layout_log && und_layout_request_is_asked(&layout_log->run->plan->layout) ? &layout_log->run->plan->layout
+                                                                                     : NULL;
 }
 
-MPI_Info und_striped_hints(const struct und_striped *striped, int stream)
+MPI_Info und_layout_log_hints(const struct und_layout_log *layout_log, int stream)
 {
-    return striped ? striped->found[stream].asked_hints : MPI_INFO_NULL;
+    return layout_log ? layout_log->found[stream].asked_hints : MPI_INFO_NULL;
 }
 
-bool und_striped_note_hints(struct und_striped *striped, int stream, const struct und_method *method,
-                            const struct und_file *file)
+bool und_layout_log_note_hints(struct und_layout_log *layout_log, int stream, const struct und_method *method,
+                               const struct und_file *file)
 {
-    struct found *found = striped ? &striped->found[stream] : NULL;
+    struct found *found = layout_log ? &layout_log->found[stream] : NULL;
     MPI_Info info;
     int keys = 0;
     if (!found || !method->hints_in_force || found->hints)
@@ -170,7 +171,7 @@ static void grow_targets(struct found *found, int64_t capacity)
 }
 
 /* A file counts once for a target, also with several stripes on it. */
-static void count_targets(struct found *found, const struct und_striping_layout *layout)
+static void count_targets(struct found *found, const struct und_file_layout *layout)
 {
     if (layout->target_count < 0)
         ++found->unknown;
@@ -193,7 +194,7 @@ static void narrow(int64_t range[2], int64_t value)
     range[1] = value > range[1] ? value : range[1];
 }
 
-static void add_layout(struct found *found, const struct und_striping_layout *layout)
+static void add_layout(struct found *found, const struct und_file_layout *layout)
 {
     ++found->files;
     narrow(found->count, layout->stripe_count);
@@ -206,26 +207,27 @@ static void add_layout(struct found *found, const struct und_striping_layout *la
     count_targets(found, layout);
 }
 
-void und_striped_note_layout(struct und_striped *striped, int stream, const char *path)
+void und_layout_log_note_layout(struct und_layout_log *layout_log, int stream, const char *path)
 {
-    if (!striped || !striped->backend->read)
+    if (!layout_log || !layout_log->backend->read)
         return;
-    const struct und_stream_plan *plan = &striped->run->plan->streams[stream];
-    const struct und_striping_request by_hint = {
+    const struct und_stream_plan *plan = &layout_log->run->plan->streams[stream];
+    const struct und_layout_request by_hint = {
         .stripe_count = plan->hinted_count, .stripe_size_bytes = plan->hinted_size_bytes, .by_hint = true};
-    const struct und_striping_request *asked = plan->creates ? &by_hint : &striped->run->plan->layout;
+    const struct und_layout_request *asked = plan->creates ? &by_hint : &layout_log->run->plan->layout;
     struct und_error error;
-    const int descriptor = open(und_directory_name(striped->run->directory, path), O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-    UND_CHECK(descriptor >= 0, "%s: cannot open %s to read its layout", striped->backend->name, path);
-    const bool read = striped->backend->read(descriptor, &striped->layout, &error);
+    const int descriptor =
+        open(und_directory_name(layout_log->run->directory, path), O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    UND_CHECK(descriptor >= 0, "%s: cannot open %s to read its layout", layout_log->backend->name, path);
+    const bool read = layout_log->backend->read(descriptor, &layout_log->layout, &error);
     close(descriptor);
-    if (!read && und_striping_is_asked(asked))
+    if (!read && und_layout_request_is_asked(asked))
         UND_DIE("%s: %s", path, error.text);
     if (!read)
         return;
-    if (!und_striping_agrees(asked, &striped->layout, path, &error))
+    if (!und_layout_request_agrees(asked, &layout_log->layout, path, &error))
         UND_DIE("%s", error.text);
-    add_layout(&striped->found[stream], &striped->layout);
+    add_layout(&layout_log->found[stream], &layout_log->layout);
 }
 
 /* From here on what is found is that of all ranks, on rank 0. */
@@ -238,8 +240,8 @@ static void reduce(const struct und_run *run, struct found *found)
     UND_MPI(MPI_Allreduce(MPI_IN_PLACE, sums, 2, MPI_INT64_T, MPI_SUM, run->comm), failed);
     UND_MPI(MPI_Allreduce(MPI_IN_PLACE, least, 2, MPI_INT64_T, MPI_MIN, run->comm), failed);
     UND_MPI(MPI_Allreduce(MPI_IN_PLACE, most, 2, MPI_INT64_T, MPI_MAX, run->comm), failed);
-    UND_MPI(MPI_Allreduce(MPI_IN_PLACE, found->pool[0], UND_STRIPING_POOL, MPI_INT, MPI_MIN, run->comm), failed);
-    UND_MPI(MPI_Allreduce(MPI_IN_PLACE, found->pool[1], UND_STRIPING_POOL, MPI_INT, MPI_MAX, run->comm), failed);
+    UND_MPI(MPI_Allreduce(MPI_IN_PLACE, found->pool[0], UND_POOL_BYTES, MPI_INT, MPI_MIN, run->comm), failed);
+    UND_MPI(MPI_Allreduce(MPI_IN_PLACE, found->pool[1], UND_POOL_BYTES, MPI_INT, MPI_MAX, run->comm), failed);
     UND_MPI(MPI_Allreduce(MPI_IN_PLACE, &capacity, 1, MPI_INT64_T, MPI_MAX, run->comm), failed);
     if (capacity > found->target_capacity)
         grow_targets(found, capacity);
@@ -285,11 +287,11 @@ static json_t *number_or_null(bool known, int64_t number)
     return known ? json_integer(number) : json_null();
 }
 
-static json_t *asked_of(const struct und_striped *striped, int s)
+static json_t *asked_of(const struct und_layout_log *layout_log, int s)
 {
-    const struct und_stream_plan *plan = &striped->run->plan->streams[s];
-    static const struct und_striping_request nothing;
-    const struct und_striping_request *request = plan->method->has_files ? &striped->run->plan->layout : &nothing;
+    const struct und_stream_plan *plan = &layout_log->run->plan->streams[s];
+    static const struct und_layout_request nothing;
+    const struct und_layout_request *request = plan->method->has_files ? &layout_log->run->plan->layout : &nothing;
     json_t *object = json_object(), *targets = request->target_count > 0 ? json_array() : json_null();
     for (int i = 0; i < request->target_count; ++i)
         json_array_append_new(targets, json_integer(request->targets[i]));
@@ -302,10 +304,10 @@ static json_t *asked_of(const struct und_striped *striped, int s)
 }
 
 /* The pool that all files are in; false where they differ. */
-static bool pool_of(const struct found *found, char pool[UND_STRIPING_POOL + 1])
+static bool pool_of(const struct found *found, char pool[UND_POOL_BYTES + 1])
 {
-    memset(pool, 0, UND_STRIPING_POOL + 1);
-    for (int i = 0; i < UND_STRIPING_POOL; ++i) {
+    memset(pool, 0, UND_POOL_BYTES + 1);
+    for (int i = 0; i < UND_POOL_BYTES; ++i) {
         if (found->pool[0][i] != found->pool[1][i])
             return false;
         pool[i] = (char)found->pool[0][i];
@@ -315,12 +317,12 @@ static bool pool_of(const struct found *found, char pool[UND_STRIPING_POOL + 1])
     return true;
 }
 
-static json_t *applied_of(const struct und_striped *striped, const struct found *found)
+static json_t *applied_of(const struct und_layout_log *layout_log, const struct found *found)
 {
     if (found->files == 0 && !found->hints)
         return json_null();
     const bool any = found->files > 0, known = any && found->unknown == 0;
-    char pool[UND_STRIPING_POOL + 1];
+    char pool[UND_POOL_BYTES + 1];
     const bool one_pool = any && pool_of(found, pool);
     json_t *object = json_object(), *targets = known ? json_array() : json_null();
     json_t *files = known ? json_object() : json_null();
@@ -333,7 +335,7 @@ static json_t *applied_of(const struct und_striped *striped, const struct found 
         json_array_append_new(targets, json_integer(t));
         put(files, key, json_integer(found->per_target[t]));
     }
-    put(object, "backend", any ? json_string(striped->backend->name) : json_null());
+    put(object, "backend", any ? json_string(layout_log->backend->name) : json_null());
     put(object, "stripe_count",
         number_or_null(any && found->count[0] == found->count[1] && found->count[0] != 0, found->count[0]));
     put(object, "stripe_size_bytes",
@@ -345,19 +347,19 @@ static json_t *applied_of(const struct und_striped *striped, const struct found 
     return object;
 }
 
-json_t *und_striped_json(struct und_striped *striped)
+json_t *und_layout_log_json(struct und_layout_log *layout_log)
 {
-    const struct und_run *run = striped->run;
+    const struct und_run *run = layout_log->run;
     json_t *array = run->rank == 0 ? json_array() : NULL;
     for (int s = 0; s < run->workload->stream_count; ++s) {
-        reduce(run, &striped->found[s]);
-        share_hints(run, &striped->found[s]);
+        reduce(run, &layout_log->found[s]);
+        share_hints(run, &layout_log->found[s]);
         if (run->rank != 0)
             continue;
         json_t *object = json_object();
         put(object, "stream", json_string(run->workload->streams[s].name));
-        put(object, "asked", asked_of(striped, s));
-        put(object, "applied", applied_of(striped, &striped->found[s]));
+        put(object, "asked", asked_of(layout_log, s));
+        put(object, "applied", applied_of(layout_log, &layout_log->found[s]));
         json_array_append_new(array, object);
     }
     return array;

@@ -1,5 +1,5 @@
 /* Who owns which bytes: against the plain definition of the contract, element by element. */
-#include "core/layout.h"
+#include "core/decomposition.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -115,9 +115,9 @@ static void test_shared_is_global(void **state)
             struct und_box block;
             struct und_spans spans;
             int64_t at;
-            und_layout_place(variable, RANKS, &all, rank, &dataset, &block);
+            und_decomposition_place(variable, RANKS, &all, rank, &dataset, &block);
             assert_int_equal(und_dataset_elements(&dataset), elements_of(variable));
-            assert_true(und_box_bytes(&dataset, &block) <= und_layout_largest_block(variable, RANKS));
+            assert_true(und_box_bytes(&dataset, &block) <= und_decomposition_largest_block(variable, RANKS));
             und_spans_begin(&spans, &dataset, &block);
             while (und_spans_next(&spans, &at))
                 for (int64_t i = 0; i < spans.elements; ++i, ++seen)
@@ -145,7 +145,7 @@ static void test_groups_are_packed(void **state)
                     struct und_box block;
                     struct und_spans spans;
                     int64_t at, owned = 0;
-                    und_layout_place(variable, RANKS, &group, rank, &dataset, &block);
+                    und_decomposition_place(variable, RANKS, &group, rank, &dataset, &block);
                     elements = und_dataset_elements(&dataset);
                     for (int64_t e = 0; e < elements_of(variable); ++e)
                         owned += owner(variable, e) == rank;
@@ -175,7 +175,7 @@ static void test_cuts(void **state)
                 struct und_cut cut;
                 struct und_spans whole, part;
                 int64_t at, from = 0, moved = 0;
-                und_layout_place(&variables[v], RANKS, &all, rank, &dataset, &block);
+                und_decomposition_place(&variables[v], RANKS, &all, rank, &dataset, &block);
                 und_cut_begin(&cut, &dataset, &block, sizes[s]);
                 if (sizes[s] == INT64_MAX)
                     assert_int_equal(cut.calls, und_box_bytes(&dataset, &block) > 0);
@@ -232,9 +232,9 @@ static void test_cyclic(void **state)
                     struct und_box block;
                     struct und_cut cut;
                     int64_t rows = 0;
-                    und_layout_place(&variable, RANKS, &group, rank, &dataset, &block);
+                    und_decomposition_place(&variable, RANKS, &group, rank, &dataset, &block);
                     elements = und_dataset_elements(&dataset);
-                    const struct und_deal deal = und_layout_deal(&variable, RANKS, &group, rank, &block);
+                    const struct und_deal deal = und_decomposition_deal(&variable, RANKS, &group, rank, &block);
                     und_cut_begin_dealt(&cut, &dataset, &block, &deal, 13);
                     for (int64_t call = cut.calls - 1; call >= 0; --call) {
                         und_cut_go(&cut, call);
@@ -250,7 +250,7 @@ static void test_cyclic(void **state)
                     }
                     assert_int_equal(rows, next[rank]);
                     assert_int_equal(rows * 3, cut.elements);
-                    assert_true(rows * 6 <= und_layout_largest_block(&variable, RANKS));
+                    assert_true(rows * 6 <= und_decomposition_largest_block(&variable, RANKS));
                     moved += rows * 3;
                 }
                 assert_int_equal(moved, elements);
@@ -288,7 +288,7 @@ static void check_shares(const struct und_variable *variable)
     for (int d = 1; d < variable->ndims; ++d)
         row_elements *= variable->shape[d];
     for (int64_t rank = 0; rank < RANKS; ++rank) {
-        const struct und_share share = und_layout_share(variable, RANKS, rank);
+        const struct und_share share = und_decomposition_share(variable, RANKS, rank);
         int64_t last = -1;
         for (int64_t k = 0; k < share.count; ++k, ++rows) {
             const int64_t row = share.first + k + k / share.block * share.leap;

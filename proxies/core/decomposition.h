@@ -7,8 +7,8 @@
  * consecutive rows, and the blocks of a grid lie packed, rank after rank, as one dimension. Rows that
  * are dealt in blocks (cyclic) lie in a group's file as they would if the group were all ranks.
  */
-#ifndef UND_LAYOUT_H
-#define UND_LAYOUT_H
+#ifndef UND_DECOMPOSITION_H
+#define UND_DECOMPOSITION_H
 
 #include "core/stream.h"
 
@@ -27,8 +27,8 @@ struct und_group und_group_at(int64_t index, int64_t ranks, int64_t groups);
  * The part of a variable that stands in a group's file: sets type, ndims, shape and slabs of the dataset
  * (shape[0] is 0 where the group has none of it), and the block of the rank.
  */
-void und_layout_place(const struct und_variable *variable, int64_t ranks, const struct und_group *group, int64_t rank,
-                      struct und_dataset *dataset, struct und_box *block);
+void und_decomposition_place(const struct und_variable *variable, int64_t ranks, const struct und_group *group,
+                             int64_t rank, struct und_dataset *dataset, struct und_box *block);
 
 /* The rows of dimension 0 that a rank has, where the rule is no grid: row k of them is the variable's row
  * first + k + k / block * leap. */
@@ -38,7 +38,7 @@ struct und_share {
     int64_t block, leap;
 };
 
-struct und_share und_layout_share(const struct und_variable *variable, int64_t ranks, int64_t rank);
+struct und_share und_decomposition_share(const struct und_variable *variable, int64_t ranks, int64_t rank);
 
 /* The blocks of a rank: one, or several of a cyclic variable. */
 struct und_deal {
@@ -47,15 +47,15 @@ struct und_deal {
     int64_t last_rows; /* of the last one */
 };
 
-/* Of the block that und_layout_place gives, which is the first. */
-struct und_deal und_layout_deal(const struct und_variable *variable, int64_t ranks, const struct und_group *group,
-                                int64_t rank, const struct und_box *block);
+/* Of the block that und_decomposition_place gives, which is the first. */
+struct und_deal und_decomposition_deal(const struct und_variable *variable, int64_t ranks,
+                                       const struct und_group *group, int64_t rank, const struct und_box *block);
 
 /* Elements of a dataset. */
 int64_t und_dataset_elements(const struct und_dataset *dataset);
 
 /* An upper bound, reached by at least one rank up to rounding, of the bytes in one rank's block. */
-int64_t und_layout_largest_block(const struct und_variable *variable, int64_t ranks);
+int64_t und_decomposition_largest_block(const struct und_variable *variable, int64_t ranks);
 
 /*
  * Cuts a block into transfers: whole trailing dimensions where they fit, then rows of the

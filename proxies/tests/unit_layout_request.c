@@ -1,6 +1,6 @@
 /* Requests, what clients tell in files, and layouts of any bytes. */
 #define _XOPEN_SOURCE 700
-#include "core/stripes.h"
+#include "core/layout_request.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -34,9 +34,9 @@ ssize_t fgetxattr(int descriptor, const char *name, void *value, size_t size)
     return answer_size;
 }
 
-static const struct und_striping *backend(const char *name)
+static const struct und_layout_backend *backend(const char *name)
 {
-    for (const struct und_striping *const *at = und_stripings; *at; ++at)
+    for (const struct und_layout_backend *const *at = und_layout_backends; *at; ++at)
         if (strcmp((*at)->name, name) == 0)
             return *at;
     fail_msg("no backend %s", name);
@@ -56,7 +56,7 @@ static int temporary_file(int64_t bytes)
 static void reads_targets(void **state)
 {
     (void)state;
-    static struct und_striping_request request;
+    static struct und_layout_request request;
     static const struct {
         const char *text;
         int count;
@@ -65,41 +65,41 @@ static void reads_targets(void **state)
     static const char *const wrong[] = {"",    ",",   "1,", "-1",         "1-",     "4-3",
                                         "1 2", "0-x", "x",  "2147483648", "0-2048", "99999999999999999999"};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; ++i) {
-        assert_true(und_striping_targets_read(cases[i].text, &request));
+        assert_true(und_layout_request_read_targets(cases[i].text, &request));
         assert_int_equal(request.target_count, cases[i].count);
         assert_int_equal(request.targets[0], cases[i].first);
         assert_int_equal(request.targets[request.target_count - 1], cases[i].last);
     }
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; ++i)
-        assert_false(und_striping_targets_read(wrong[i], &request));
+        assert_false(und_layout_request_read_targets(wrong[i], &request));
 }
 
 static void compares(void **state)
 {
     (void)state;
-    static struct und_striping_request request;
-    static struct und_striping_layout layout;
+    static struct und_layout_request request;
+    static struct und_file_layout layout;
     struct und_error error;
-    und_striping_unknown(&layout);
-    assert_true(und_striping_agrees(&request, &layout, "x", &error));
+    und_file_layout_unknown(&layout);
+    assert_true(und_layout_request_agrees(&request, &layout, "x", &error));
     request.stripe_count = 4;
-    assert_false(und_striping_agrees(&request, &layout, "x", &error));
+    assert_false(und_layout_request_agrees(&request, &layout, "x", &error));
     layout.stripe_count = 4;
-    assert_true(und_striping_agrees(&request, &layout, "x", &error));
+    assert_true(und_layout_request_agrees(&request, &layout, "x", &error));
     request.stripe_size_bytes = 1 << 20;
-    assert_false(und_striping_agrees(&request, &layout, "x", &error));
+    assert_false(und_layout_request_agrees(&request, &layout, "x", &error));
     layout.stripe_size_bytes = 1 << 20;
     request.pool = "fast";
-    assert_false(und_striping_agrees(&request, &layout, "x", &error));
+    assert_false(und_layout_request_agrees(&request, &layout, "x", &error));
     assert_string_equal(error.text, "x: --stripe-pool fast was asked, but the file system gave no pool");
     snprintf(layout.pool, sizeof layout.pool, "fast");
-    assert_true(und_striping_targets_read("1,2,3,5", &request));
-    assert_false(und_striping_agrees(&request, &layout, "x", &error));
+    assert_true(und_layout_request_read_targets("1,2,3,5", &request));
+    assert_false(und_layout_request_agrees(&request, &layout, "x", &error));
     layout.target_count = 4;
     memcpy(layout.targets, (const int64_t[]){5, 3, 2, 1}, 4 * sizeof(int64_t));
-    assert_true(und_striping_agrees(&request, &layout, "x", &error));
+    assert_true(und_layout_request_agrees(&request, &layout, "x", &error));
     layout.targets[0] = 4;
-    assert_false(und_striping_agrees(&request, &layout, "x", &error));
+    assert_false(und_layout_request_agrees(&request, &layout, "x", &error));
 }
 
 static void put(size_t at, uint64_t value, size_t bytes)
@@ -150,7 +150,7 @@ static void finds_the_component_of_most_bytes(void **state)
                  {3 << 20, 2, 131072, 20},
                  {150 << 20, 2, 131072, 20},
                  {INT64_C(1) << 30, 8, 262144, 30}};
-    static struct und_striping_layout layout;
+    static struct und_file_layout layout;
     struct und_error error;
     put_composite();
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; ++i) {
@@ -171,11 +171,11 @@ static void finds_the_component_of_most_bytes(void **state)
     close(file);
 }
 
-static void check_any(const struct und_striping *striping, int file)
+static void check_any(const struct und_layout_backend *backend, int file)
 {
-    static struct und_striping_layout layout;
+    static struct und_file_layout layout;
     struct und_error error = {""};
-    if (striping->read(file, &layout, &error)) {
+    if (backend->read(file, &layout, &error)) {
         assert_in_range(layout.target_count + 1, 0, UND_MAX_TARGETS + 1);
         assert_non_null(memchr(layout.pool, '\0', sizeof layout.pool));
     } else {
@@ -228,7 +228,7 @@ static void reads_text_of_ceph(void **state)
         {"stripe_unit=65536 xstripe_count=3", 0, ""},
         {"", 0, ""},
     };
-    static struct und_striping_layout layout;
+    static struct und_file_layout layout;
     struct und_error error;
     const int file = temporary_file(0);
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; ++i) {

@@ -1,8 +1,8 @@
-#include "core/flood.h"
+#include "core/small_file_set.h"
 
+#include "core/decomposition.h"
 #include "core/die.h"
 #include "core/fold.h"
-#include "core/layout.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,7 +21,7 @@ struct sequence {
     } kinds[];
 };
 
-struct und_flood {
+struct und_small_file_set {
     const struct und_run *run;
     const struct und_stream *stream;
     int index;
@@ -31,7 +31,7 @@ struct und_flood {
     struct und_files *files; /* of the prepared dump */
 };
 
-int64_t und_flood_variable_memory(void)
+int64_t und_small_file_set_variable_memory(void)
 {
     return (int64_t)sizeof(struct kind);
 }
@@ -43,20 +43,20 @@ static void *allocate(size_t bytes, const struct und_stream *stream)
     return capacity;
 }
 
-struct und_flood *und_flood_new(const struct und_run *run, int stream, int64_t as)
+struct und_small_file_set *und_small_file_set_new(const struct und_run *run, int stream, int64_t as)
 {
-    struct und_flood *flood = allocate(sizeof *flood, &run->workload->streams[stream]);
-    flood->run = run;
-    flood->stream = &run->workload->streams[stream];
-    flood->index = stream;
-    flood->as = as;
-    return flood;
+    struct und_small_file_set *small_files = allocate(sizeof *small_files, &run->workload->streams[stream]);
+    small_files->run = run;
+    small_files->stream = &run->workload->streams[stream];
+    small_files->index = stream;
+    small_files->as = as;
+    return small_files;
 }
 
-void und_flood_free(struct und_flood *flood)
+void und_small_file_set_free(struct und_small_file_set *small_files)
 {
-    und_files_free(flood->files);
-    free(flood);
+    und_files_free(small_files->files);
+    free(small_files);
 }
 
 /* The last of the variables whose files begin at or before `at`; `own`: counted in the rank's own files. */
@@ -86,10 +86,10 @@ static int64_t number_of(const void *files, int64_t i)
     return strided ? position : und_order_at(&sequence->order, sequence->key, sequence->files, position);
 }
 
-static void add_kind(const struct und_flood *flood, const struct und_variable *variable)
+static void add_kind(const struct und_small_file_set *small_files, const struct und_variable *variable)
 {
-    struct sequence *sequence = flood->sequence;
-    const struct und_share share = und_layout_share(variable, flood->run->ranks, flood->as);
+    struct sequence *sequence = small_files->sequence;
+    const struct und_share share = und_decomposition_share(variable, small_files->run->ranks, small_files->as);
     sequence->kinds[sequence->count++] = (struct kind){.first = sequence->files,
                                                        .own = sequence->own,
                                                        .rows = variable->shape[0],
@@ -99,59 +99,60 @@ static void add_kind(const struct und_flood *flood, const struct und_variable *v
     sequence->own += variable->count * share.count;
 }
 
-void und_flood_prepare(struct und_flood *flood, int dump, bool creates)
+void und_small_file_set_prepare(struct und_small_file_set *small_files, int dump, bool creates)
 {
-    const struct und_stream *stream = flood->stream;
+    const struct und_stream *stream = small_files->stream;
     const struct und_dump *what = und_dump_of(stream, dump);
-    const char *suffix = flood->run->plan->streams[flood->index].method->suffix;
+    const char *suffix = small_files->run->plan->streams[small_files->index].method->suffix;
     char stem[160];
     snprintf(stem, sizeof stem, "%s.%06d", stream->set->name, und_stream_set(stream, dump));
-    und_files_free(flood->files);
-    flood->files = und_files_new_numbered(flood->run, stem, suffix ? suffix : "", stream->own.files_in_directory);
-    flood->files->number_of = number_of;
-    flood->files->sequence = flood->sequence =
-        allocate(sizeof *flood->sequence + (size_t)what->variable_count * sizeof(struct kind), stream);
-    flood->sequence->order = stream->order;
-    flood->sequence->key = und_order_key(&stream->order, dump, 0, 0);
-    flood->contents = und_pattern_identity(flood->run->plan->seed, stem, strlen(stem), 0);
+    und_files_free(small_files->files);
+    small_files->files =
+        und_files_new_numbered(small_files->run, stem, suffix ? suffix : "", stream->own.files_in_directory);
+    small_files->files->number_of = number_of;
+    small_files->files->sequence = small_files->sequence =
+        allocate(sizeof *small_files->sequence + (size_t)what->variable_count * sizeof(struct kind), stream);
+    small_files->sequence->order = stream->order;
+    small_files->sequence->key = und_order_key(&stream->order, dump, 0, 0);
+    small_files->contents = und_pattern_identity(small_files->run->plan->seed, stem, strlen(stem), 0);
     for (int v = 0; v < what->variable_count; ++v)
-        add_kind(flood, &what->variables[v]);
+        add_kind(small_files, &what->variables[v]);
     if (!creates)
         return;
-    und_files_note(flood->files, flood->sequence->own);
-    und_files_make_directories(flood->files, flood->run, flood->sequence->files);
+    und_files_note(small_files->files, small_files->sequence->own);
+    und_files_make_directories(small_files->files, small_files->run, small_files->sequence->files);
 }
 
-struct und_files *und_flood_files(const struct und_flood *flood)
+struct und_files *und_small_file_set_files(const struct und_small_file_set *small_files)
 {
-    return flood->files;
+    return small_files->files;
 }
 
-void und_flood_check_directories(const struct und_flood *flood)
+void und_small_file_set_check_directories(const struct und_small_file_set *small_files)
 {
-    und_files_check_directories(flood->files, flood->sequence->files);
+    und_files_check_directories(small_files->files, small_files->sequence->files);
 }
 
-struct und_item und_flood_item(const struct und_flood *flood, int64_t index)
+struct und_item und_small_file_set_item(const struct und_small_file_set *small_files, int64_t index)
 {
-    const char *path = und_files_path(flood->files, index, false);
-    const int variable = find_kind(flood->sequence, flood->files->number, false);
+    const char *path = und_files_path(small_files->files, index, false);
+    const int variable = find_kind(small_files->sequence, small_files->files->number, false);
     return (struct und_item){
         .variable = variable,
-        .bytes = flood->sequence->kinds[variable].bytes,
-        .contents = und_pattern_numbered(flood->contents, flood->files->number),
+        .bytes = small_files->sequence->kinds[variable].bytes,
+        .contents = und_pattern_numbered(small_files->contents, small_files->files->number),
         .path = path,
     };
 }
 
-int64_t und_flood_count(const struct und_flood *flood)
+int64_t und_small_file_set_count(const struct und_small_file_set *small_files)
 {
-    return flood->sequence->own;
+    return small_files->sequence->own;
 }
 
-int64_t und_flood_rows_of(const struct und_flood *flood, int variable)
+int64_t und_small_file_set_rows_of(const struct und_small_file_set *small_files, int variable)
 {
-    const struct sequence *sequence = flood->sequence;
+    const struct sequence *sequence = small_files->sequence;
     const int64_t end = variable + 1 < sequence->count ? sequence->kinds[variable + 1].own : sequence->own;
     return end - sequence->kinds[variable].own;
 }

@@ -1,19 +1,19 @@
 /*
- * A striping backend: how one file system spreads files over its targets. One file in
- * proxies/stripings/ defines one `const struct und_striping und_striping_<name>`; the build lists the
+ * A layout backend: how one file system spreads files over its targets. One file in
+ * proxies/stripings/ defines one `const struct und_layout_backend und_layout_backend_<name>`; the build lists the
  * directory, nothing else names it. <name>.cmake beside it says what it links, like that of a method.
  *
  * Backends use neither MPI nor die.h: they report errors, so that programs without MPI can use them.
  * What a file system does not tell is unknown (-1, an empty string), never guessed.
  */
-#ifndef UND_STRIPING_H
-#define UND_STRIPING_H
+#ifndef UND_LAYOUT_BACKEND_H
+#define UND_LAYOUT_BACKEND_H
 
 #include "core/error.h"
 #include "core/mount.h"
 
 /* What a user asks for a new file or directory. */
-struct und_striping_request {
+struct und_layout_request {
     int64_t stripe_count;      /* 0: not asked; UND_ALL_TARGETS: as many as there are */
     int64_t stripe_size_bytes; /* 0: not asked */
     int target_count;          /* 0: not asked */
@@ -22,7 +22,7 @@ struct und_striping_request {
     bool by_hint;     /* MPI is to give the layout: error messages name the hints */
 };
 
-struct und_striping {
+struct und_layout_backend {
     const char *name;
 
     /* Is this the backend of the file system? `none` is where no other is. */
@@ -31,15 +31,15 @@ struct und_striping {
     /* Creates a file of that name in an open directory with the layout, before its first byte, with
      * O_RDWR, O_CREAT, O_EXCL, O_NOFOLLOW and O_CLOEXEC. Returns its descriptor, or -1 with the error
      * message and errno. NULL: files cannot be given a layout. */
-    int (*create)(int directory, const char *name, const struct und_striping_request *request, struct und_error *error);
+    int (*create)(int directory, const char *name, const struct und_layout_request *request, struct und_error *error);
 
     /* Gives the layout to an open, empty directory, as the default of what is created in it. NULL
      * likewise. */
-    bool (*apply)(int directory, const struct und_striping_request *request, struct und_error *error);
+    bool (*apply)(int directory, const struct und_layout_request *request, struct und_error *error);
 
     /* Reads the layout of an open file, or the default layout of an open directory. False with the
      * error message where it cannot be read. NULL: there is none. */
-    bool (*read)(int descriptor, struct und_striping_layout *layout, struct und_error *error);
+    bool (*read)(int descriptor, struct und_file_layout *layout, struct und_error *error);
 
     /* Optional: what the client tells of versions and health, in files below `root` ("" but in tests). */
     void (*describe)(const char *root, struct und_storage *storage);
@@ -59,11 +59,11 @@ struct und_striping {
 
 /* All backends of this build in the order of their names, ending with NULL (generated from the
  * directory). */
-extern const struct und_striping *const und_stripings[];
+extern const struct und_layout_backend *const und_layout_backends[];
 
 /* The backend that handles the file system; `none` where no other does. */
-const struct und_striping *und_striping_of(const struct und_storage *storage);
+const struct und_layout_backend *und_layout_backend_of(const struct und_storage *storage);
 
-bool und_striping_is_asked(const struct und_striping_request *request);
+bool und_layout_request_is_asked(const struct und_layout_request *request);
 
 #endif

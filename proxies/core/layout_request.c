@@ -1,5 +1,5 @@
 #define _XOPEN_SOURCE 700
-#include "core/stripes.h"
+#include "core/layout_request.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static const char *first_option(const struct und_striping_request *request)
+static const char *first_option(const struct und_layout_request *request)
 {
     return request->stripe_count != 0        ? "--stripe-count"
            : request->stripe_size_bytes != 0 ? "--stripe-size"
@@ -22,49 +22,49 @@ static void list_backends(char *text, size_t size)
 {
     size_t length = 0;
     text[0] = '\0';
-    for (const struct und_striping *const *at = und_stripings; *at; ++at)
+    for (const struct und_layout_backend *const *at = und_layout_backends; *at; ++at)
         if ((*at)->create && length < size)
             length += (size_t)snprintf(text + length, size - length, "%s%s", length > 0 ? ", " : "", (*at)->name);
 }
 
-static bool takes_size(const struct und_striping *striping, int64_t bytes, struct und_error *error)
+static bool takes_size(const struct und_layout_backend *backend, int64_t bytes, struct und_error *error)
 {
     const bool power = (bytes & (bytes - 1)) == 0;
-    if (bytes % striping->unit_bytes == 0 && bytes <= striping->max_stripe_bytes && (power || !striping->power_of_two))
+    if (bytes % backend->unit_bytes == 0 && bytes <= backend->max_stripe_bytes && (power || !backend->power_of_two))
         return true;
     return und_fail(error, "--stripe-size %" PRId64 ": %s expects a %s %" PRId64 " bytes, up to %" PRId64, bytes,
-                    striping->name, striping->power_of_two ? "power of two of at least" : "multiple of",
-                    striping->unit_bytes, striping->max_stripe_bytes);
+                    backend->name, backend->power_of_two ? "power of two of at least" : "multiple of",
+                    backend->unit_bytes, backend->max_stripe_bytes);
 }
 
-bool und_striping_takes(const struct und_striping *striping, const struct und_storage *storage,
-                        const struct und_striping_request *request, struct und_error *error)
+bool und_layout_backend_takes(const struct und_layout_backend *backend, const struct und_storage *storage,
+                              const struct und_layout_request *request, struct und_error *error)
 {
     char names[256];
-    if (!und_striping_is_asked(request))
+    if (!und_layout_request_is_asked(request))
         return true;
     list_backends(names, sizeof names);
-    if (!striping->create)
+    if (!backend->create)
         return und_fail(error, "%s: files on %s cannot be given a layout; expected a file system of %s",
                         first_option(request), storage->type, names);
-    if (request->stripe_count == UND_ALL_TARGETS && !striping->takes_all)
+    if (request->stripe_count == UND_ALL_TARGETS && !backend->takes_all)
         return und_fail(error, "--stripe-count -1: %s cannot stripe over all targets; expected their number",
-                        striping->name);
-    if (request->stripe_count > striping->max_stripe_count)
+                        backend->name);
+    if (request->stripe_count > backend->max_stripe_count)
         return und_fail(error, "--stripe-count %" PRId64 ": %s expects at most %" PRId64, request->stripe_count,
-                        striping->name, striping->max_stripe_count);
-    if (request->target_count > 0 && !striping->takes_targets)
-        return und_fail(error, "--stripe-targets: %s cannot choose the targets of a file", striping->name);
-    if (request->pool && !striping->takes_pool)
-        return und_fail(error, "--stripe-pool %s: %s cannot choose the pool of a file", request->pool, striping->name);
-    if (request->pool && strlen(request->pool) > striping->max_pool_length)
+                        backend->name, backend->max_stripe_count);
+    if (request->target_count > 0 && !backend->takes_targets)
+        return und_fail(error, "--stripe-targets: %s cannot choose the targets of a file", backend->name);
+    if (request->pool && !backend->takes_pool)
+        return und_fail(error, "--stripe-pool %s: %s cannot choose the pool of a file", request->pool, backend->name);
+    if (request->pool && strlen(request->pool) > backend->max_pool_length)
         return und_fail(error, "--stripe-pool %s: %s expects a name of at most %zu characters", request->pool,
-                        striping->name, striping->max_pool_length);
+                        backend->name, backend->max_pool_length);
     if (request->target_count > 0 && request->stripe_count != 0 && request->stripe_count != request->target_count)
         return und_fail(error,
                         "--stripe-targets names %d targets, but --stripe-count is %" PRId64 "; expected the same",
                         request->target_count, request->stripe_count);
-    return request->stripe_size_bytes == 0 || takes_size(striping, request->stripe_size_bytes, error);
+    return request->stripe_size_bytes == 0 || takes_size(backend, request->stripe_size_bytes, error);
 }
 
 static int compare(const void *a, const void *b)
@@ -74,7 +74,7 @@ static int compare(const void *a, const void *b)
 }
 
 /* In any order. */
-static bool same_targets(const struct und_striping_request *request, const struct und_striping_layout *layout)
+static bool same_targets(const struct und_layout_request *request, const struct und_file_layout *layout)
 {
     const size_t bytes = (size_t)request->target_count * sizeof(int64_t);
     if (request->target_count != layout->target_count)
@@ -91,8 +91,8 @@ static bool same_targets(const struct und_striping_request *request, const struc
     return same;
 }
 
-bool und_striping_agrees(const struct und_striping_request *request, const struct und_striping_layout *layout,
-                         const char *path, struct und_error *error)
+bool und_layout_request_agrees(const struct und_layout_request *request, const struct und_file_layout *layout,
+                               const char *path, struct und_error *error)
 {
     const int64_t count = request->stripe_count, bytes = request->stripe_size_bytes;
     if (count > 0 && layout->stripe_count != count)
@@ -112,9 +112,9 @@ bool und_striping_agrees(const struct und_striping_request *request, const struc
     return true;
 }
 
-void und_striping_list(FILE *stream)
+void und_layout_backend_list(FILE *stream)
 {
-    for (const struct und_striping *const *at = und_stripings; *at; ++at)
+    for (const struct und_layout_backend *const *at = und_layout_backends; *at; ++at)
         fprintf(stream, "striping %s: %s%s%s%s%s\n", (*at)->name, (*at)->create ? "files" : "no layouts",
                 (*at)->apply ? ", directories" : "", (*at)->takes_all ? ", all targets" : "",
                 (*at)->takes_targets ? ", lists of targets" : "", (*at)->takes_pool ? ", pools" : "");
@@ -131,7 +131,7 @@ static const char *read_target(const char *text, int64_t *target)
     return number <= INT32_MAX ? end : NULL;
 }
 
-bool und_striping_targets_read(const char *text, struct und_striping_request *request)
+bool und_layout_request_read_targets(const char *text, struct und_layout_request *request)
 {
     request->target_count = 0;
     for (const char *at = text;; ++at) {
@@ -152,49 +152,49 @@ bool und_striping_targets_read(const char *text, struct und_striping_request *re
     }
 }
 
-static bool read_directory(const struct und_striping *striping, const char *directory,
-                           struct und_striping_layout *layout)
+static bool read_directory(const struct und_layout_backend *backend, const char *directory,
+                           struct und_file_layout *layout)
 {
     struct und_error error;
     const int descriptor = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (descriptor < 0)
         return false;
-    const bool read = striping->read(descriptor, layout, &error);
+    const bool read = backend->read(descriptor, layout, &error);
     close(descriptor);
     if (!read)
-        und_striping_unknown(layout);
+        und_file_layout_unknown(layout);
     return read;
 }
 
 /* The directory's own, or that of a parent up to the mount point, or of the mount point alone where the
  * file system has it so. */
-static void read_default(const struct und_striping *striping, const char *directory, struct und_storage *storage)
+static void read_default(const struct und_layout_backend *backend, const char *directory, struct und_storage *storage)
 {
-    struct und_striping_layout *layout = &storage->default_layout;
+    struct und_file_layout *layout = &storage->default_layout;
     char path[PATH_MAX];
-    if (!striping->read || read_directory(striping, directory, layout) || !realpath(directory, path))
+    if (!backend->read || read_directory(backend, directory, layout) || !realpath(directory, path))
         return;
-    if (!striping->inherits) {
-        read_directory(striping, storage->mount_point, layout);
+    if (!backend->inherits) {
+        read_directory(backend, storage->mount_point, layout);
         return;
     }
     for (char *slash = strrchr(path, '/'); slash && slash > path && strcmp(path, storage->mount_point) != 0;
          slash = strrchr(path, '/')) {
         *slash = '\0';
-        if (read_directory(striping, path, layout))
+        if (read_directory(backend, path, layout))
             return;
     }
 }
 
-void und_striping_describe(const char *directory, const char *root, struct und_storage *storage)
+void und_layout_backend_describe(const char *directory, const char *root, struct und_storage *storage)
 {
-    const struct und_striping *striping = und_striping_of(storage);
-    read_default(striping, directory, storage);
-    if (striping->describe)
-        striping->describe(root, storage);
+    const struct und_layout_backend *backend = und_layout_backend_of(storage);
+    read_default(backend, directory, storage);
+    if (backend->describe)
+        backend->describe(root, storage);
 }
 
-bool und_striping_line(const char *root, const char *path, char *line, size_t size)
+bool und_layout_backend_line(const char *root, const char *path, char *line, size_t size)
 {
     char whole[PATH_MAX];
     if (snprintf(whole, sizeof whole, "%s%s", root, path) >= (int)sizeof whole)
