@@ -17,9 +17,9 @@ from understudy.contracts.measurement import Played
 from understudy.paths import ROOT
 
 METHOD = r"""
-#include "core/die.h"
-#include "core/method.h"
-#include "core/run_directory.h"
+#include "job/die.h"
+#include "interfaces/method.h"
+#include "storage/run_directory.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -96,7 +96,7 @@ const struct und_method und_method_toy = {
 """
 # Handles every file system. Its name is the first one, so that it is asked before lustre.
 STRIPING = r"""
-#include "core/layout_backend.h"
+#include "interfaces/layout_backend.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -140,17 +140,17 @@ const struct und_layout_backend und_layout_backend_any = {
 """
 # A run option: what is inserted before a line, by file.
 OPTION = {
-    "core/option.def": (
+    "core/options/option.def": (
         'UND_OPTION(FLAG, help, "help", ',
         'UND_OPTION(TEXT, greeting, "greeting", 0, "TEXT", NULL, "greeting",\n'
         '           "text to print before each repetition")\n',
     ),
-    "core/plan.h": ("    double time_scale;\n", "    const char *greeting;\n"),
-    "core/plan.c": (
+    "core/plan/plan.h": ("    double time_scale;\n", "    const char *greeting;\n"),
+    "core/plan/plan.c": (
         "    plan->keep = options->keep;\n",
         "    plan->greeting = options->greeting;\n",
     ),
-    "core/repetition.c": (
+    "core/playing/repetition.c": (
         "    play(run, records, sizes, here);\n",
         "    if (run->plan->greeting && run->rank == 0)\n"
         '        fprintf(stderr, "%s\\n", run->plan->greeting);\n',

@@ -3,13 +3,13 @@
  * are contiguous and not filled but where asked for; in appended files they are chunked and grow along
  * dimension 0.
  */
-#include "core/method.h"
+#include "interfaces/method.h"
 
 #ifdef UND_HAVE_HDF5
 
-#include "core/die.h"
-#include "core/run_directory.h"
-#include "core/space.h"
+#include "job/die.h"
+#include "storage/run_directory.h"
+#include "storage/space.h"
 
 #include <hdf5.h>
 #include <limits.h>

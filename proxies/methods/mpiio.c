@@ -3,10 +3,10 @@
  * is written in the default view; otherwise one file view per dataset selects the rank's block, so
  * that a transfer of several rows is still one call.
  */
-#include "core/die.h"
-#include "core/method.h"
-#include "core/run_directory.h"
-#include "core/space.h"
+#include "interfaces/method.h"
+#include "job/die.h"
+#include "storage/run_directory.h"
+#include "storage/space.h"
 
 #include <limits.h>
 #include <stdlib.h>

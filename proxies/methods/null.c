@@ -1,6 +1,6 @@
 /* No I/O at all: what is left is what the player itself costs. */
-#include "core/die.h"
-#include "core/method.h"
+#include "interfaces/method.h"
+#include "job/die.h"
 
 #include <stdlib.h>
 

@@ -2,10 +2,10 @@
  * POSIX: pwrite and pread at explicit offsets, one call per run of consecutive bytes, fsync. With
  * the option `direct`, whole pages of a run bypass the page cache and the rest goes through it.
  */
-#include "core/die.h"
-#include "core/files.h"
-#include "core/method.h"
-#include "core/run_directory.h"
+#include "interfaces/method.h"
+#include "job/die.h"
+#include "storage/files.h"
+#include "storage/run_directory.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -4,9 +4,9 @@
  * an error of storage when it empties the buffer, at the latest in fclose. fseeko empties it too, so it is called only
  * where a run does not begin where the last one ended. It is not counted as an operation: no other method has it.
  */
-#include "core/die.h"
-#include "core/method.h"
-#include "core/run_directory.h"
+#include "interfaces/method.h"
+#include "job/die.h"
+#include "storage/run_directory.h"
 
 #include <errno.h>
 #include <fcntl.h>

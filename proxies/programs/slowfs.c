@@ -3,9 +3,9 @@
  * each as long as it was told, so that a claim about storage can be checked where the truth is known. Needs libfuse 3
  * and no MPI.
  */
-#include "core/error.h"
-#include "core/option.h"
-#include "core/print.h"
+#include "options/option.h"
+#include "text/error.h"
+#include "text/print.h"
 
 #include <dirent.h>
 #include <errno.h>

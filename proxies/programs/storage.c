@@ -3,10 +3,10 @@
  * gives an empty directory a default layout for the programs that cannot ask for one themselves.
  * Needs no MPI.
  */
-#include "core/layout_request.h"
-#include "core/mount_json.h"
-#include "core/option.h"
-#include "core/print.h"
+#include "interfaces/layout_request.h"
+#include "interfaces/mount_json.h"
+#include "options/option.h"
+#include "text/print.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -4,7 +4,7 @@
  * tools of an administrator; targets and pools of a file cannot be chosen this way.
  */
 #define _GNU_SOURCE
-#include "core/layout_request.h"
+#include "interfaces/layout_request.h"
 
 #include <errno.h>
 #include <fcntl.h>

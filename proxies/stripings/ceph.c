@@ -8,7 +8,7 @@
  * grows to the stripe size where that is larger, and stays otherwise, since clusters limit it.
  */
 #define _GNU_SOURCE
-#include "core/layout_request.h"
+#include "interfaces/layout_request.h"
 
 #include <errno.h>
 #include <fcntl.h>

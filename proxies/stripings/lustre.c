@@ -9,7 +9,7 @@
  * its plain layout stands, and these.
  */
 #define _GNU_SOURCE
-#include "core/layout_request.h"
+#include "interfaces/layout_request.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -2,7 +2,7 @@
  * File systems whose files cannot be given a layout, or tell none. Of NFS the mount options tell the
  * version that client and server have agreed on.
  */
-#include "core/layout_backend.h"
+#include "interfaces/layout_backend.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -9,9 +9,9 @@
  * file, its bytes and in how many runs they lie.
  */
 #define und_methods und_const_methods /* which this file fills */
-#include "core/die.h"
-#include "core/method.h"
-#include "core/run_directory.h"
+#include "interfaces/method.h"
+#include "job/die.h"
+#include "storage/run_directory.h"
 #undef und_methods
 
 #include <errno.h>

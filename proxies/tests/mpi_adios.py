@@ -342,8 +342,8 @@ def without_adios(player: Player) -> None:
         target = player.folder / f"understudy-kernel-{name}"
         skel = HERE.parents[1] / "studies" / "skel" / "programs"
         sources = [skel / f"kernel-{name}.c", skel / "kernel" / "kernel.c"]
-        sources += [proxies / "core" / "error.c", proxies / "core" / "print.c"]
-        command = [os.environ["UND_MPICC"], "-std=c11", "-Wall", "-Werror", "-I", proxies]
+        sources += [proxies / "core" / "text" / "error.c", proxies / "core" / "text" / "print.c"]
+        command = [os.environ["UND_MPICC"], "-std=c11", "-Wall", "-Werror", "-I", proxies / "core"]
         command += ["-I", skel, "-o", target, *sources]
         subprocess.run(command, check=True)
         program = Player(program=target, mpiexec=player.mpiexec, folder=player.folder)

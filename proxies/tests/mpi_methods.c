@@ -6,10 +6,10 @@
  *
  * Argument: a directory in which the test makes its own and removes it.
  */
-#include "core/die.h"
-#include "core/init.h"
-#include "core/method.h"
-#include "core/run_directory.h"
+#include "interfaces/method.h"
+#include "job/die.h"
+#include "job/init.h"
+#include "storage/run_directory.h"
 
 #include <fcntl.h>
 #include <stdio.h>

@@ -4,14 +4,14 @@
  * and does -i passes over the open files: the first is fresh. Prints a line per pass: seconds from
  * the first start to the last end on any rank, and operations of all ranks.
  */
-#include "core/die.h"
-#include "core/init.h"
-#include "core/run.h"
-#include "core/run_directory.h"
-#include "core/stop.h"
-#include "core/stream_player.h"
-#include "core/totals.h"
-#include "core/watch.h"
+#include "job/die.h"
+#include "job/init.h"
+#include "job/stop.h"
+#include "plan/run.h"
+#include "playing/stream_player.h"
+#include "playing/totals.h"
+#include "storage/run_directory.h"
+#include "storage/watch.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -109,7 +109,7 @@ def options_of_the_player(player: Player) -> None:
         harmless(outcome, repr(words), shown=words[0] != f"-{WORD}")
 
 
-OPTIONS = HERE.parent / "core" / "option.def"
+OPTIONS = HERE.parent / "core" / "options" / "option.def"
 
 
 def names_of_files(player: Player) -> None:

@@ -1,5 +1,5 @@
 /* Who owns which bytes: against the plain definition of the contract, element by element. */
-#include "core/decomposition.h"
+#include "workload/decomposition.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

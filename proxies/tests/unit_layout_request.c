@@ -1,6 +1,6 @@
 /* Requests, what clients tell in files, and layouts of any bytes. */
 #define _XOPEN_SOURCE 700
-#include "core/layout_request.h"
+#include "interfaces/layout_request.h"
 
 #include <errno.h>
 #include <setjmp.h>

@@ -1,6 +1,6 @@
 /* The options: every kind of value, right and wrong, and the message for each error. */
-#include "core/option.h"
-#include "core/workload.h"
+#include "options/option.h"
+#include "workload/workload.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,7 +14,7 @@ enum { MOST_ARGUMENTS = 40 };
 enum {
 #define UND_OPTION(kind, member, name, letter, argument, default_value, key, help) +1
     ROWS = 0
-#include "core/option.def"
+#include "options/option.def"
 #undef UND_OPTION
 };
 

@@ -1,5 +1,5 @@
 /* Orders: every thing once, and the orders that are asked for. */
-#include "core/order.h"
+#include "workload/order.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* Contents: the same bytes whatever the transfers, different for every variable, and comparable. */
-#include "core/pattern.h"
+#include "workload/pattern.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* What a terminal acts on or does not show is printed as an escape. */
-#include "core/print.h"
+#include "text/print.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 /* The order of events, and the waiting for them. */
-#include "core/schedule.h"
-#include "core/timing.h"
+#include "job/timing.h"
+#include "plan/schedule.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* Options of methods: what is taken, what is refused, and with which words. */
-#include "core/setting.h"
+#include "options/setting.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

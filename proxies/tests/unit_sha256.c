@@ -1,5 +1,5 @@
 /* The digests of FIPS 180-4's examples, and lengths around the block boundaries. */
-#include "core/sha256.h"
+#include "text/sha256.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* The bisection finds exactly the order statistic that sorting finds. */
-#include "core/timing.h"
+#include "job/timing.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

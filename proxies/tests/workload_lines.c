@@ -1,7 +1,7 @@
 /* Answers for the workloads on standard input, one JSON text a line: for each one line, "ok" or the message of the
  * refusal. No ranks are started. */
-#include "core/print.h"
-#include "core/workload.h"
+#include "text/print.h"
+#include "workload/workload.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -161,7 +161,7 @@ def _player() -> Iterator[Path]:
     for directory in ("core", "methods", "stripings", "programs/replay"):
         yield from sorted(
             p
-            for p in (proxies / directory).iterdir()
+            for p in (proxies / directory).rglob("*")
             if p.suffix in (".c", ".h", ".def", ".cmake")
         )
 

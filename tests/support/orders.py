@@ -1,4 +1,4 @@
-"""The orders of transfers and files, as proxies/core/order.c has them."""
+"""The orders of transfers and files, as proxies/core/workload/order.c has them."""
 
 from understudy.program.types import Order
 

@@ -1,16 +1,16 @@
 /*
  * The calls of the C library that open, look at, fill, flush, close and remove files, in front of the library's: see
- * core/calls.h. They are passed on; where a write, or a read before the end of the file, moved less than it was asked,
+ * core/interfaces/calls.h. They are passed on; where a write, or a read before the end of the file, moved less than it was asked,
  * the rest is moved, or the reason found.
  */
 #undef _FILE_OFFSET_BITS /* both names of each call are defined here */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* RTLD_NEXT */
 #endif
-#include "core/calls.h"
+#include "interfaces/calls.h"
 
-#include "core/die.h"
-#include "core/run_directory.h"
+#include "job/die.h"
+#include "storage/run_directory.h"
 
 #include <dlfcn.h>
 #include <fcntl.h>

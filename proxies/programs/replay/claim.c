@@ -1,11 +1,11 @@
 #define _DEFAULT_SOURCE /* flock */
 #include "programs/replay/claim.h"
 
-#include "core/agree.h"
-#include "core/die.h"
-#include "core/print.h"
-#include "core/run_directory.h"
-#include "core/watch.h"
+#include "job/agree.h"
+#include "job/die.h"
+#include "storage/run_directory.h"
+#include "storage/watch.h"
+#include "text/print.h"
 
 #include <ctype.h>
 #include <dirent.h>

@@ -6,8 +6,8 @@
 #ifndef UND_CLAIM_H
 #define UND_CLAIM_H
 
-#include "core/error.h"
-#include "core/run.h"
+#include "plan/run.h"
+#include "text/error.h"
 
 #include <stdbool.h>
 

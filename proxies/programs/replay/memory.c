@@ -1,7 +1,7 @@
 #include "programs/replay/memory.h"
 
-#include "core/agree.h"
-#include "core/die.h"
+#include "job/agree.h"
+#include "job/die.h"
 
 #include <inttypes.h>
 #include <limits.h>

@@ -2,7 +2,7 @@
 #ifndef UND_MEMORY_H
 #define UND_MEMORY_H
 
-#include "core/error.h"
+#include "text/error.h"
 
 #include <mpi.h>
 #include <stdint.h>

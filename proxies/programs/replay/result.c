@@ -1,9 +1,9 @@
 #include "programs/replay/result.h"
 
-#include "core/die.h"
-#include "core/mount_json.h"
-#include "core/mpi_settings.h"
-#include "core/sha256.h"
+#include "interfaces/mount_json.h"
+#include "job/die.h"
+#include "job/mpi_settings.h"
+#include "text/sha256.h"
 
 #include <inttypes.h>
 #include <jansson.h>

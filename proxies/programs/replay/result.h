@@ -2,9 +2,9 @@
 #ifndef UND_RESULT_H
 #define UND_RESULT_H
 
-#include "core/environment.h"
-#include "core/mount.h"
-#include "core/repetition.h"
+#include "interfaces/mount.h"
+#include "job/environment.h"
+#include "playing/repetition.h"
 
 struct und_result;
 

@@ -269,7 +269,7 @@ def _repeated(pairs: Sequence[tuple[int, Each]], old: int, new: int) -> Iterator
 
 
 def scale_bytes(workload: Workload, factor: float) -> Workload:
-    """The workload that the player plays with `--bytes-scale` (proxies/core/workload.c): the
+    """The workload that the player plays with `--bytes-scale` (core/workload/workload.c): the
     longest dimension of each variable is multiplied and rounded, to one at least; the rows of each
     rank are, where the decomposition states them along this dimension."""
     if not (math.isfinite(factor) and factor > 0):

@@ -19,7 +19,7 @@ from understudy.program.instructions import (
 
 def needs(program: Program) -> dict[str, frozenset[str]]:
     """Abilities beyond creating, writing, reading, flushing and closing files of one dump, by
-    stream; proxies/core/fold.c finds the same."""
+    stream; proxies/core/plan/fold.c finds the same."""
     return {t.name: frozenset(_needs(t, program.streams)) for t in program.streams}
 
 

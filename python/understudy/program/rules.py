@@ -1,6 +1,6 @@
 """What the schema of workloads cannot express: sums, products, order and names.
 
-`proxies/core/program.c` and `proxies/core/plan.c` refuse the same.
+`proxies/core/workload/program.c` and `proxies/core/plan/plan.c` refuse the same.
 """
 
 import json

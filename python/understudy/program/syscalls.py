@@ -1,5 +1,6 @@
 """Calls of the system that a program makes, on the files of a tree, as docs/reference/program.md
-defines them; proxies/core/syscalls.c reads the same. Loops are never expanded. Sizes are bytes.
+defines them; proxies/core/workload/syscalls.c reads the same. Loops are never expanded. Sizes are
+bytes.
 """
 
 from collections import Counter

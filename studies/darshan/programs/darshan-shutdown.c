@@ -4,11 +4,11 @@
  * call fills in synthetic records and shuts Darshan down four times, once for each workload. The times are
  * those that Darshan prints of itself. Everything it writes is in a directory of its own, removed at the end.
  */
-#include "core/die.h"
-#include "core/environment.h"
-#include "core/init.h"
-#include "core/option.h"
-#include "core/print.h"
+#include "job/die.h"
+#include "job/environment.h"
+#include "job/init.h"
+#include "options/option.h"
+#include "text/print.h"
 
 #include <dlfcn.h>
 #include <errno.h>

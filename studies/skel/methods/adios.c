@@ -7,13 +7,13 @@
  * ADIOS goes on after most failures, and its MPI methods look at no result of MPI-IO: so MPI-IO is
  * given an error handler that ends the run, and closed files are looked at.
  */
-#include "core/method.h"
+#include "interfaces/method.h"
 
 #ifdef UND_HAVE_ADIOS
 
-#include "core/die.h"
-#include "core/run_directory.h"
-#include "core/space.h"
+#include "job/die.h"
+#include "storage/run_directory.h"
+#include "storage/space.h"
 
 #include <adios.h>
 #include <adios_error.h>

@@ -12,8 +12,8 @@
  */
 #include "application.h"
 
-#include "core/print.h"
 #include "skeleton.h"
+#include "text/print.h"
 
 #include <adios.h>
 #include <getopt.h>

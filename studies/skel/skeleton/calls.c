@@ -9,7 +9,7 @@
 #endif
 #include "internal.h"
 
-#include "core/print.h"
+#include "text/print.h"
 
 #include <dlfcn.h>
 #include <errno.h>

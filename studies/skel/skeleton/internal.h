@@ -13,7 +13,7 @@
 
 #include "skeleton.h"
 
-#include "core/mount.h"
+#include "interfaces/mount.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /* The options of a run: defaults, the command line, --help. */
 #include "internal.h"
 
-#include "core/print.h"
+#include "text/print.h"
 
 #include <errno.h>
 #include <getopt.h>

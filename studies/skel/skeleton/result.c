@@ -1,9 +1,9 @@
 /* The measurement: figures of all processes, gathered on rank 0 and written as JSON. */
 #include "internal.h"
 
-#include "core/mpi_settings.h"
-#include "core/print.h"
-#include "core/sha256.h"
+#include "job/mpi_settings.h"
+#include "text/print.h"
+#include "text/sha256.h"
 
 #include <adios.h>
 #include <errno.h>

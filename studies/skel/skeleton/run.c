@@ -1,7 +1,7 @@
 /* A run: start, repetitions, steps, the calls of ADIOS in them, and the end. */
 #include "internal.h"
 
-#include "core/print.h"
+#include "text/print.h"
 
 #include <adios.h>
 #include <adios_error.h>

@@ -1,7 +1,7 @@
 /* The end of a run that fails or is stopped: one message, and none of the run's files. */
 #include "internal.h"
 
-#include "core/print.h"
+#include "text/print.h"
 
 #include <adios_error.h>
 #include <fcntl.h>

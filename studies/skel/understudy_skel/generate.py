@@ -367,7 +367,7 @@ def _build_files(proved: str, **context: object) -> dict[str, str]:
 
 
 # What the runtime takes from the player, so that both name things alike.
-SHARED = ("error", "mount", "mpi_settings", "print", "sha256")
+SHARED = ("interfaces/mount", "job/mpi_settings", "text/error", "text/print", "text/sha256")
 
 
 def runtime_files(language: str = "c", *, application: bool = False) -> dict[str, str]:
@@ -385,7 +385,7 @@ def runtime_files(language: str = "c", *, application: bool = False) -> dict[str
     for name in SHARED:
         for suffix in (".c", ".h"):
             path = where("proxies") / "core" / f"{name}{suffix}"
-            found[f"skeleton/core/{path.name}"] = path.read_text(encoding="utf-8")
+            found[f"skeleton/{name}{suffix}"] = path.read_text(encoding="utf-8")
     return found
 
 

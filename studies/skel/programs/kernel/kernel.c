@@ -1,7 +1,7 @@
 #include "kernel/kernel.h"
 
-#include "core/error.h"
-#include "core/print.h"
+#include "text/error.h"
+#include "text/print.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -1,0 +1,67 @@
+#include "playing/pace.h"
+
+#include "storage/watch.h"
+
+static const double least_s = 1e-6; /* shorter times are computed together: a look at the clock takes its time too */
+
+void und_pace_stop(struct und_pace *pace)
+{
+    pace->is_kept = false;
+    pace->compute_s = 0;
+}
+
+void und_pace_compute(struct und_pace *pace, double seconds, int64_t transfers)
+{
+    pace->is_kept = seconds > 0 && transfers > 1;
+    pace->compute_s = pace->is_kept ? seconds / (double)(transfers - 1) : 0;
+    pace->behind_s = -pace->compute_s;
+}
+
+void und_pace_spread(struct und_pace *pace, double seconds, int64_t transfers)
+{
+    pace->is_kept = transfers > 0;
+    pace->next_s = und_clock();
+    pace->step_s = seconds / (double)(transfers > 0 ? transfers : 1);
+}
+
+double und_pace_s(const struct und_run *run, const struct und_stream *stream, int dump)
+{
+    const struct und_step *step = und_step_of(stream, dump);
+    const struct und_instruction *computing = und_step_has(step, UND_DO_COMPUTE);
+    const struct und_instruction *spreading = und_step_has(step, UND_DO_SPREAD);
+    return (computing ? computing->seconds : spreading ? spreading->seconds : 0) * run->plan->time_scale;
+}
+
+/* As applications do between the calls of a dump, and not asleep: the times are too short for that. */
+static void compute(struct und_pace *pace, struct und_watch *watch)
+{
+    pace->behind_s += pace->compute_s;
+    if (pace->behind_s < least_s)
+        return;
+    const double now = und_clock();
+    und_watch_pause(watch, true);
+    und_wait(now + pace->behind_s, UND_BUSY);
+    und_watch_pause(watch, false);
+    const double computed_s = und_clock() - now;
+    pace->waited_s += computed_s;
+    /* A little more than was due is made up for, but no interruption. */
+    pace->behind_s = computed_s < 2 * pace->behind_s ? pace->behind_s - computed_s : 0;
+}
+
+void und_pace_keep(struct und_pace *pace, const struct und_run *run)
+{
+    if (pace->compute_s > 0) {
+        compute(pace, run->watch);
+        return;
+    }
+    /* Ranks have different numbers of transfers, so they do not compute together here. */
+    const enum und_compute how = run->plan->compute;
+    const double now = und_clock();
+    if (pace->next_s > now) {
+        und_watch_pause(run->watch, true);
+        und_wait(pace->next_s, how == UND_STENCIL ? UND_BUSY : how);
+        und_watch_pause(run->watch, false);
+        pace->waited_s += und_clock() - now;
+    }
+    pace->next_s += pace->step_s;
+}

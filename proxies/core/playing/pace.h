@@ -1,0 +1,29 @@
+/*
+ * What a rank does between the transfers of a dump: with a steady pace it waits, so that they begin one after the
+ * other over the duration; where the dump has time to compute, it computes an equal part of it after each.
+ */
+#ifndef UND_PACE_H
+#define UND_PACE_H
+
+#include "plan/run.h"
+
+struct und_pace {
+    bool is_kept;               /* in the dump in hand */
+    double next_s, step_s;      /* when the next transfer is due, from one to the next */
+    double compute_s, behind_s; /* between two transfers, and what is left of that; 0: a steady pace */
+    double waited_s;            /* on purpose, since it was set to 0 */
+};
+
+/* From here on so many transfers of this rank come, all passes counted: between which it computes for so long in all,
+ * which are spread over so long, or which have no pace. */
+void und_pace_compute(struct und_pace *pace, double seconds, int64_t transfers);
+void und_pace_spread(struct und_pace *pace, double seconds, int64_t transfers);
+void und_pace_stop(struct und_pace *pace);
+
+/* What a rank of several transfers computes or waits in the dump. */
+double und_pace_s(const struct und_run *run, const struct und_stream *stream, int dump);
+
+/* Before a transfer: waits until it is due, or computes. */
+void und_pace_keep(struct und_pace *pace, const struct und_run *run);
+
+#endif

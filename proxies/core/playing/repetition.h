@@ -1,0 +1,29 @@
+/* The schedule of a run, played once: every dump in its time, and what it took. */
+#ifndef UND_REPETITION_H
+#define UND_REPETITION_H
+
+#include "plan/run.h"
+
+/* What one event did, over all ranks. */
+struct und_outcome {
+    struct und_summary phases[UND_PHASES];
+    bool took_place[UND_PHASES];
+    int64_t bytes;
+    int64_t file_bytes; /* -1: not known */
+    int64_t files;
+};
+
+/* With restart_from: are the files there that the restarts read? False with the error message on every rank.
+ * Collective. */
+bool und_run_finds_files(const struct und_run *run, struct und_error *error);
+
+/* Is given one event after the other, in the order of their positions. */
+typedef void und_take_outcome(void *taker, const struct und_event *event, const struct und_outcome *outcome);
+
+/* Plays the schedule once. `take` is called on rank 0, after the last event. Adds to *verification with --verify.
+ * Leaves no files, but with `keep`: false with the error message on every rank where some could not be removed.
+ * Collective. */
+bool und_run_repetition(const struct und_run *run, bool keep, und_take_outcome *take, void *taker,
+                        struct und_verification *verification, struct und_error *error);
+
+#endif

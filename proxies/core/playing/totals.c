@@ -1,0 +1,136 @@
+#include "playing/totals.h"
+
+#include "job/timing.h"
+#include "plan/fold.h"
+#include "plan/operations.h"
+#include "playing/caller.h"
+#include "playing/small_file_set.h"
+#include "playing/stencil.h"
+#include "playing/stream_player.h"
+#include "workload/decomposition.h"
+#include "workload/pattern.h"
+
+static unsigned types_of(const struct und_stream *stream)
+{
+    unsigned types = 0;
+    for (int e = 0; e < stream->entry_count; ++e)
+        for (int v = 0; !stream->entries[e].repeats && v < stream->entries[e].variable_count; ++v)
+            types |= 1U << und_content_type(&stream->content, stream->entries[e].variables[v].type);
+    if (stream->own.tree)
+        types |= 1U << und_content_type(&stream->content, UND_BYTE);
+    return types;
+}
+
+/* Bases of the contents: one for each content, and for each type where that matters. */
+static int64_t count_bases(const struct und_workload *workload)
+{
+    int64_t bases = 0;
+    for (int s = 0; s < workload->stream_count; ++s) {
+        unsigned types = types_of(&workload->streams[s]);
+        for (int before = 0; types && before < s; ++before)
+            if (und_content_equal(&workload->streams[before].content, &workload->streams[s].content))
+                types &= ~types_of(&workload->streams[before]);
+        for (; types; types &= types - 1)
+            ++bases;
+    }
+    return bases;
+}
+
+static int64_t larger(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* A file of a set of small files is one row, and no other is open beside it. */
+static int64_t largest_block(const struct und_stream *stream, const struct und_variable *variable, int64_t ranks)
+{
+    struct und_variable row = *variable;
+    if (stream->own.owner != UND_EACH_ROW)
+        return und_decomposition_largest_block(variable, ranks);
+    row.rule = UND_EVEN;
+    row.shape[0] = 1;
+    return und_decomposition_largest_block(&row, 1);
+}
+
+/* What one of the files that the bytes are divided among takes at least, whatever is each rank's. */
+static int64_t largest_file(const struct und_stream *stream, const struct und_stream_plan *plan, int64_t ranks)
+{
+    int64_t bytes[UND_MAX_FILES] = {0}, largest = 0;
+    const int64_t parts = plan->method->part ? ranks : stream->own.groups;
+    if (plan->packs || plan->stored_bytes == 0)
+        return 0;
+    for (int i = 0; i < stream->step_count; ++i) {
+        const struct und_step *step = &stream->steps[i];
+        const bool begins = step->begins && !und_stream_grows(stream);
+        for (int f = 0; f < stream->own.files && begins; ++f)
+            bytes[f] = 0;
+        for (int v = 0; v < step->dump->variable_count; ++v) {
+            const struct und_variable *variable = &step->dump->variables[v];
+            bytes[variable->file] += variable->place ? 0 : (begins ? 1 : step->count) * und_variable_bytes(variable);
+            largest = larger(largest, bytes[variable->file]);
+        }
+    }
+    return largest / parts + (largest % parts > 0);
+}
+
+struct und_totals und_totals(const struct und_workload *workload, const struct und_plan *plan)
+{
+    const struct und_stream_plan *plans = plan->streams;
+    struct und_totals totals = {.largest_transfer = 1};
+    int64_t events = 0;
+    for (int s = 0; s < workload->stream_count; ++s) {
+        const struct und_stream *stream = &workload->streams[s];
+        int64_t pieces = 0, largest = 0, in_flight = 0;
+        struct und_load load = {.ranks = stream->in_turn ? 1 : (workload->ranks - 1) / stream->own.groups + 1,
+                                .append = und_stream_grows(stream)};
+        if (plans[s].method->has_files && !plan->only_restarts) {
+            totals.bytes += plans[s].stored_bytes;
+            totals.files += plans[s].files + plans[s].other_inodes;
+            totals.memory_per_rank += und_operations_memory(stream, workload->ranks);
+            if (stream->own.owner == UND_EACH_ROW)
+                totals.memory_per_rank += und_fold_marks_memory(stream, workload->ranks);
+            else
+                totals.largest_file_bytes =
+                    larger(totals.largest_file_bytes, largest_file(stream, &plans[s], workload->ranks));
+        }
+        events += stream->dump_count;
+        const double last_s = und_dump_time(stream, stream->dump_count - 1) * plan->time_scale;
+        totals.scheduled_s = !plan->only_restarts && last_s > totals.scheduled_s ? last_s : totals.scheduled_s;
+        for (int e = 0; e < stream->entry_count; ++e) {
+            const struct und_dump *dump = &stream->entries[e];
+            int64_t here = 0, step = 0, begun = 0;
+            for (int v = 0; v < dump->variable_count; ++v) {
+                const int64_t block = largest_block(stream, &dump->variables[v], workload->ranks);
+                const int64_t most = und_plan_transfer_bytes(&dump->variables[v], &plans[s]);
+                largest = larger(largest, block < most ? block : most);
+                step =
+                    stream->own.owner == UND_EACH_ROW ? larger(step, block) : step + block * dump->variables[v].count;
+                begun += dump->variables[v].nonblocking ? block * dump->variables[v].count : 0;
+                here += stream->own.owner == UND_EACH_ROW ? 1 : dump->variables[v].count;
+            }
+            pieces = larger(pieces, here);
+            in_flight = larger(in_flight, begun);
+            load.step_bytes = larger(load.step_bytes, step);
+        }
+        for (int e = 0; e < stream->entry_count; ++e)
+            largest = larger(largest, und_calls_largest(&stream->entries[e].calls));
+        if (stream->own.tree) { /* files that are there before are written in larger calls */
+            totals.memory_per_rank += und_caller_memory(stream);
+            largest = larger(largest, UND_PERIOD);
+        }
+        if (stream->own.owner == UND_EACH_ROW && plans[s].stored_bytes > 0)
+            totals.largest_file_bytes = larger(totals.largest_file_bytes, load.step_bytes);
+        load.transfer_bytes = largest;
+        totals.largest_transfer = larger(totals.largest_transfer, largest);
+        totals.memory_per_rank += pieces * (stream->own.owner == UND_EACH_ROW ? und_small_file_set_variable_memory()
+                                                                              : und_stream_player_piece_memory());
+        totals.memory_per_rank += und_fold_lookups_memory(stream) + in_flight;
+        if (plans[s].method->memory)
+            totals.memory_per_rank += plans[s].method->memory(plans[s].settings, &load);
+    }
+    if (plan->compute == UND_STENCIL)
+        totals.memory_per_rank += und_stencil_memory();
+    totals.memory_per_rank += count_bases(workload) * und_pattern_memory(totals.largest_transfer) +
+                              events * UND_PHASES * (int64_t)sizeof(struct und_record);
+    return totals;
+}

@@ -1,0 +1,320 @@
+/* The bytes of a prepared dump: written, flushed, read, compared, call by call. */
+#include "job/die.h"
+#include "playing/small_file_set.h"
+#include "playing/stream_internal.h"
+#include "storage/watch.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* Of this rank, once. */
+int64_t und_stream_player_calls(const struct und_stream_player *player, int variable)
+{
+    int64_t calls = 0;
+    for (int p = player->first_pieces[variable]; p < player->first_pieces[variable + 1]; ++p)
+        calls += player->pieces[p].cut.calls;
+    return calls * (player->small_files ? und_small_file_set_rows_of(player->small_files, variable) : 1);
+}
+
+struct und_pace *und_stream_player_pace(struct und_stream_player *player)
+{
+    return &player->pace;
+}
+
+/* Goes to the transfer at a position of the stream's order. */
+static inline void go_to(struct und_stream_player *player, struct und_piece *piece, int64_t position)
+{
+    und_watch_call(player->run->watch, position);
+    const struct und_order *order = piece->rule;
+    if (player->pace.is_kept)
+        und_pace_keep(&player->pace, player->run);
+    if (order->rule == UND_CONSECUTIVE && position > 0)
+        und_cut_next(&piece->cut);
+    else
+        und_cut_go(&piece->cut, und_order_at(order, piece->order, piece->cut.calls, position));
+}
+
+/* Behind a transfer, or an empty one: is it time to flush? Where flushes are collective, all ranks count
+ * transfers, which they make equally many of. */
+static void flush(struct und_stream_player *player, struct und_piece *piece, int64_t position, int64_t bytes)
+{
+    struct und_slot *slot = &player->slots[piece->slot];
+    const int64_t after = player->plan->flush_bytes;
+    slot->unsynced += bytes;
+    if (piece->calls_of_flush > 0 ? (position + 1) % piece->calls_of_flush != 0 : slot->unsynced < after)
+        return;
+    player->plan->method->sync(slot->file);
+    slot->unsynced = 0;
+}
+
+/* Consecutive bytes that this rank has written up to the end of its transfer: of a file that it has alone, all; else
+ * those of the piece, `written` so far. */
+static int64_t reach_of(const struct und_slot *slot, const struct und_piece *piece, int64_t end, int64_t written)
+{
+    int ranks, first = 0; /* dimension in which the block has more than one */
+    bool whole = piece->cut.deal.blocks == 1 || piece->cut.deal.step == piece->block.count[0];
+    MPI_Comm_size(slot->comm, &ranks);
+    while (first < piece->dataset.ndims - 1 && piece->block.count[first] == 1)
+        ++first;
+    for (int d = first + 1; d < piece->dataset.ndims; ++d)
+        whole = whole && piece->block.count[d] == piece->dataset.shape[d];
+    return ranks == 1 ? end : whole ? written : 0;
+}
+
+/* Behind a transfer: each reads what was written last. */
+static void look_up(struct und_stream_player *player, const struct und_piece *piece, int64_t written, int64_t bytes)
+{
+    const struct und_lookups *lookups = &player->stream->lookups;
+    struct und_slot *slot = &player->slots[piece->slot];
+    slot->unread += bytes;
+    if (slot->unread < lookups->every_bytes)
+        return;
+    slot->unread %= lookups->every_bytes;
+    const int64_t element = und_type_bytes(piece->dataset.type), times = ++slot->lookups;
+    const int64_t end = piece->dataset.file_offset + (piece->cut.element + piece->cut.many) * element;
+    const int64_t reach = reach_of(slot, piece, end, written);
+    const int64_t size = reach < lookups->transfer_bytes ? reach : lookups->transfer_bytes;
+    const int64_t calls = (int64_t)((double)times * lookups->calls) - (int64_t)((double)(times - 1) * lookups->calls);
+    const struct und_dataset whole = {.name = piece->name, .type = UND_BYTE, .ndims = 1, .shape = {end}, .slabs = true};
+    const struct und_box box = {.start = {end - size}, .count = {size}};
+    for (int64_t i = 0; i < calls && size > 0; ++i) {
+        und_watch_call(player->run->watch, i);
+        player->plan->method->read(slot->file, &whole, &box, player->looked_up);
+    }
+}
+
+static void write_consecutive(struct und_stream_player *player, struct und_piece *piece, struct und_file *file)
+{
+    const bool looks_up = player->stream->lookups.every_bytes > 0;
+    int64_t written = 0;
+    const struct und_method *method = player->plan->method;
+    const int64_t size = und_type_bytes(piece->dataset.type);
+    const uint64_t contents = player->slots[piece->slot].contents;
+    struct und_cut *cut = &piece->cut;
+    const bool flushes = player->plan->flush_bytes > 0;
+    for (int64_t i = 0; i < cut->calls; ++i) {
+        go_to(player, piece, i);
+        const int64_t bytes = cut->many * size;
+        method->write(file, &piece->dataset, &cut->box,
+                      und_base_consecutive(piece->base, contents, piece->begin + cut->element * size, bytes));
+        if (flushes)
+            flush(player, piece, i, bytes);
+        if (looks_up)
+            look_up(player, piece, written += bytes, bytes);
+    }
+}
+
+/* The bytes of a box that need not be consecutive in its variable, run by run; returns their number. */
+static int64_t gather(const struct und_stream_player *player, const struct und_piece *piece, unsigned char *to)
+{
+    const int64_t size = und_type_bytes(piece->dataset.type);
+    unsigned char *const data = to;
+    struct und_spans spans;
+    int64_t element;
+    und_spans_begin(&spans, &piece->dataset, &piece->cut.box);
+    for (; und_spans_next(&spans, &element); to += spans.elements * size)
+        und_base_copy(piece->base, player->slots[piece->slot].contents, piece->begin + element * size,
+                      spans.elements * size, to);
+    return to - data;
+}
+
+static void write_gathered(struct und_stream_player *player, struct und_piece *piece, struct und_file *file)
+{
+    const struct und_method *method = player->plan->method;
+    unsigned char *buffer = und_base_buffer(piece->base);
+    int64_t written = 0;
+    for (int64_t i = 0; i < piece->cut.calls; ++i) {
+        go_to(player, piece, i);
+        const int64_t bytes = gather(player, piece, buffer);
+        method->write(file, &piece->dataset, &piece->cut.box, buffer);
+        if (player->plan->flush_bytes > 0)
+            flush(player, piece, i, bytes);
+        if (player->stream->lookups.every_bytes > 0)
+            look_up(player, piece, written += bytes, bytes);
+    }
+}
+
+static void define(const struct und_stream_player *player, struct und_piece *piece)
+{
+    if (player->plan->method->define)
+        player->plan->method->define(player->slots[piece->slot].file, &piece->dataset, &piece->block);
+}
+
+static const struct und_box empty;
+
+static void enter(const struct und_stream_player *player, const struct und_piece *piece, const char *operation)
+{
+    und_stream_player_enter(player, operation, player->slots[piece->slot].path, player->plan->method->collective);
+}
+
+static void write_piece(struct und_stream_player *player, struct und_piece *piece)
+{
+    struct und_file *file = player->slots[piece->slot].file;
+    if (piece->cut.consecutive) {
+        und_base_continue(piece->base);
+        write_consecutive(player, piece, file);
+    } else {
+        write_gathered(player, piece, file);
+    }
+    for (int64_t i = piece->cut.calls; i < piece->calls; ++i) {
+        und_watch_call(player->run->watch, i);
+        if (piece->dataset.collective)
+            player->plan->method->write(file, &piece->dataset, &empty, piece->base->bytes);
+        if (player->plan->flush_bytes > 0)
+            flush(player, piece, i, 0);
+    }
+}
+
+void und_stream_player_sync(struct und_stream_player *player)
+{
+    for (int s = 0; s < player->files; ++s)
+        if (player->slots[s].file) {
+            und_stream_player_enter(player, "flush", player->slots[s].path, true);
+            player->plan->method->sync(player->slots[s].file);
+            und_stream_player_hand(player, &player->slots[s], und_files_take_back);
+        }
+    und_stream_player_leave(player);
+}
+
+static void note_wrong(const struct und_stream_player *player, const struct und_piece *piece, int64_t at,
+                       unsigned char found, struct und_verification *verification)
+{
+    unsigned char right;
+    und_base_copy(piece->base, player->slots[piece->slot].contents, at, 1, &right);
+    snprintf(verification->first, sizeof verification->first,
+             "%s: byte %" PRId64 " of the variable %s is %u instead of %u", player->slots[piece->slot].path,
+             at - piece->begin, piece->name, found, right);
+}
+
+static void compare_box(const struct und_stream_player *player, const struct und_piece *piece,
+                        const unsigned char *data, struct und_verification *verification)
+{
+    const int64_t size = und_type_bytes(piece->dataset.type);
+    const uint64_t contents = player->slots[piece->slot].contents;
+    struct und_spans spans;
+    int64_t element, wrong = 0;
+    und_spans_begin(&spans, &piece->dataset, &piece->cut.box);
+    for (; und_spans_next(&spans, &element); data += spans.elements * size) {
+        const int64_t bytes = spans.elements * size, offset = piece->begin + element * size;
+        const int64_t differing = und_base_compare(piece->base, contents, offset, bytes, data, &wrong);
+        if (differing > 0 && verification->wrong_bytes == 0)
+            note_wrong(player, piece, wrong, data[wrong - offset], verification);
+        verification->wrong_bytes += differing;
+        verification->bytes += bytes;
+    }
+}
+
+/* What is compared while time is taken is waited for on purpose. */
+static void compare_read(struct und_stream_player *player, const struct und_piece *piece, const void *data)
+{
+    if (!player->verification)
+        return;
+    const double begin_s = und_clock();
+    const int64_t bytes = player->verification->bytes; /* what is compared here is not read back */
+    compare_box(player, piece, data, player->verification);
+    player->verification->bytes = bytes;
+    player->pace.waited_s += und_clock() - begin_s;
+}
+
+/* With a verification everything that is read is compared, else what und_stream_player_verify says. */
+static void read_piece(struct und_stream_player *player, struct und_piece *piece, struct und_verification *verification)
+{
+    struct und_file *file = player->slots[piece->slot].file;
+    unsigned char *buffer = und_base_buffer(piece->base);
+    for (int64_t i = 0; i < piece->cut.calls; ++i) {
+        go_to(player, piece, i);
+        player->plan->method->read(file, &piece->dataset, &piece->cut.box, buffer);
+        if (verification)
+            compare_box(player, piece, buffer, verification);
+        else
+            compare_read(player, piece, buffer);
+    }
+    for (int64_t more = piece->cut.calls; more < piece->calls; ++more) {
+        und_watch_call(player->run->watch, more);
+        player->plan->method->read(file, &piece->dataset, &empty, buffer);
+    }
+}
+
+void und_stream_player_move(struct und_stream_player *player, int variable, enum und_move move,
+                            struct und_verification *verification)
+{
+    static const char *const names[] = {[UND_WRITE] = "write", [UND_FETCH] = "read", [UND_COMPARE] = "verify"};
+    if (player->small_files && variable != player->row_variable)
+        return;
+    for (int p = player->first_pieces[variable]; p < player->first_pieces[variable + 1]; ++p) {
+        struct und_piece *piece = &player->pieces[p];
+        enter(player, piece, names[move]);
+        define(player, piece);
+        if (move == UND_WRITE)
+            write_piece(player, piece);
+        else
+            read_piece(player, piece, verification);
+        player->bytes += piece->cut.elements * und_type_bytes(piece->dataset.type);
+    }
+    und_stream_player_leave(player);
+}
+
+/* -- moves that are begun, and waited for later -------------------------------------------------------------------- */
+
+static struct und_flight *new_flight(struct und_stream_player *player, int piece, const struct und_box *box, bool reads)
+{
+    if (player->flight_count == player->flight_capacity) {
+        player->flight_capacity = 2 * player->flight_capacity + 16;
+        player->flights = realloc(player->flights, (size_t)player->flight_capacity * sizeof *player->flights);
+        UND_CHECK(player->flights, "no memory for %" PRId64 " transfers in flight", player->flight_capacity);
+    }
+    const int64_t bytes = und_box_bytes(&player->pieces[piece].dataset, box);
+    struct und_flight *flight = &player->flights[player->flight_count++];
+    *flight = (struct und_flight){.piece = piece, .box = *box, .reads = reads, .data = malloc((size_t)bytes + 1)};
+    UND_CHECK(flight->data, "no memory for a transfer of %" PRId64 " bytes in flight", bytes);
+    return flight;
+}
+
+static void begin_piece(struct und_stream_player *player, int number, bool reads)
+{
+    struct und_piece *piece = &player->pieces[number];
+    struct und_file *file = player->slots[piece->slot].file;
+    for (int64_t i = 0; i < piece->calls; ++i) {
+        const bool moves = i < piece->cut.calls;
+        if (!moves && !piece->dataset.collective)
+            break;
+        if (moves)
+            go_to(player, piece, i);
+        const struct und_flight *flight = new_flight(player, number, moves ? &piece->cut.box : &empty, reads);
+        if (moves && !reads)
+            gather(player, piece, flight->data);
+        player->plan->method->begin(file, &piece->dataset, &flight->box, flight->data, !reads);
+    }
+}
+
+void und_stream_player_begin(struct und_stream_player *player, int variable, enum und_move move)
+{
+    for (int p = player->first_pieces[variable]; p < player->first_pieces[variable + 1]; ++p) {
+        struct und_piece *piece = &player->pieces[p];
+        enter(player, piece, move == UND_WRITE ? "begin to write" : "begin to read");
+        define(player, piece);
+        begin_piece(player, p, move != UND_WRITE);
+        player->bytes += piece->cut.elements * und_type_bytes(piece->dataset.type);
+    }
+    und_stream_player_leave(player);
+}
+
+void und_stream_player_wait_all(struct und_stream_player *player)
+{
+    for (int s = 0; s < player->files; ++s)
+        if (player->slots[s].file && player->plan->method->wait) {
+            und_stream_player_enter(player, "wait for transfers of", player->slots[s].path, true);
+            player->plan->method->wait(player->slots[s].file);
+        }
+    und_stream_player_leave(player);
+    for (int64_t f = 0; f < player->flight_count; ++f) {
+        struct und_flight *flight = &player->flights[f];
+        struct und_piece *piece = &player->pieces[flight->piece];
+        piece->cut.box = flight->box;
+        if (flight->reads)
+            compare_read(player, piece, flight->data);
+        free(flight->data);
+    }
+    player->flight_count = 0;
+}
