@@ -127,7 +127,6 @@ enum und_ability {
 
 struct und_directory;
 struct und_run;
-struct und_store;
 struct und_file; /* each method has its own */
 
 struct und_method {
@@ -137,8 +136,6 @@ struct und_method {
     bool has_files;          /* false: nothing reaches storage (null) */
     bool creates;            /* its open creates files, as applications do; not where a layout is asked for */
     bool replaces;           /* its library replaces the files that it is given: they lose their layout */
-    /* Optional: how files are created, looked at and removed where they are no files of a POSIX tree. */
-    const struct und_store *store;
     bool hides_calls; /* a library makes its calls of the system, and does not say all that they report: see calls.h */
     bool buffers;     /* its library keeps bytes of a time step: appended files are flushed after each one */
     bool hands_over;  /* its library keeps bytes of calls, which a flush hands to the system */

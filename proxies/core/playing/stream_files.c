@@ -30,7 +30,7 @@ static void create_part(const struct und_stream_player *player, const struct und
         !und_files_create(slot->subfile, 0, und_layout_log_request(player->run->layout_log), &created, &error))
         UND_DIE("%s: %s", player->plan->method->name, error.text);
     leave(player, slot->subfile);
-    UND_CHECK(created < 0 || close(created) == 0, "%s: cannot create %s", player->plan->method->name, slot->part);
+    UND_CHECK(close(created) == 0, "%s: cannot create %s", player->plan->method->name, slot->part);
 }
 
 /* From the rank that created the file to all that open it. */
@@ -153,7 +153,7 @@ static void check_file(const struct und_stream_player *player, const struct und_
 {
     const struct und_method *method = player->plan->method;
     const char *name = descriptor < 0 ? und_directory_name(player->run->directory, slot->path) : "";
-    if (player->mode == UND_CREATE && method->has_files && !method->store && !method->replaces &&
+    if (player->mode == UND_CREATE && method->has_files && !method->replaces &&
         !und_identity_matches(descriptor < 0 ? AT_FDCWD : descriptor, name,
                               und_directory_shared(player->run->directory, slot->mark)))
         die_of_another(player, slot);

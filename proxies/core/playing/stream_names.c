@@ -20,12 +20,11 @@ static const struct und_stream *root_of(const struct und_stream_player *player)
     return stream;
 }
 
-/* Not where the method keeps files in directories itself, replaces them by name, or has no tree. */
+/* Not where the method keeps files in directories itself, or replaces them by name. */
 static bool has_directory(const struct und_stream_player *player)
 {
     const struct und_method *method = player->plan->method;
-    return player->stream->set->owner_directories && method->has_files && !method->part && !method->replaces &&
-           !method->store;
+    return player->stream->set->owner_directories && method->has_files && !method->part && !method->replaces;
 }
 
 /* <stream>.d<rank or group> */
@@ -57,7 +56,6 @@ struct und_files *und_stream_player_new_files(const struct und_stream_player *pl
     const struct und_names names = {
         .stem = stream->set->name, .separator = ".", .digits = und_stream_grows(stream) ? 0 : 6, .tail = tail};
     struct und_files *files = und_files_new(player->run, &names, player->directories, INT64_MAX);
-    files->store = player->plan->method->store;
     files->other = player->stream->has_backup ? ".backup" : NULL;
     return files;
 }
@@ -97,7 +95,6 @@ static void choose_part(const struct und_stream_player *player, struct und_slot 
     slot->folder->are_directories = slot->folder->stays_open = true;
     snprintf(tail, sizeof tail, "%.120s.%" PRId64, end, part);
     slot->subfile = und_files_new(player->run, &names, slot->folder, 1);
-    slot->subfile->store = player->plan->method->store;
     slot->folder->first = slot->subfile->first = slot->k;
     slot->part_number = part;
 }

@@ -242,25 +242,16 @@ bool und_files_create(struct und_files *files, int64_t k, const struct und_layou
 {
     und_files_enter(files, k);
     const char *path = und_files_path(files, k, false);
-    bool created;
     und_stop_hold();
-    if (files->store) {
-        *descriptor = -1;
-        created = files->store->create(path, request, error);
-        files->marks[k] = created ? UND_UNKNOWN : 0;
-    } else {
-        created = und_directory_create(files->directory, path, request, descriptor, error);
-        if (created && !note_mark(files, k, *descriptor))
-            created = und_fail(error, "cannot create %s: %s", path, strerror(errno));
-    }
+    bool created = und_directory_create(files->directory, path, request, descriptor, error);
+    if (created && !note_mark(files, k, *descriptor))
+        created = und_fail(error, "cannot create %s: %s", path, strerror(errno));
     und_stop_release();
     return created;
 }
 
 void und_files_adopt(struct und_files *files, int64_t k, int descriptor)
 {
-    if (files->store)
-        return;
     und_files_enter(files, k);
     UND_CHECK(note_mark(files, k, descriptor), "cannot look at %s", und_files_path(files, k, false));
 }
@@ -281,7 +272,7 @@ void und_files_take_back(struct und_files *files, int64_t k)
 
 struct und_shared und_files_share(const struct und_files *files, int64_t k)
 {
-    const bool is_own = k < files->capacity && files->marks[k] != 0 && !files->store;
+    const bool is_own = k < files->capacity && files->marks[k] != 0;
     return is_own ? und_directory_share(files->directory, files->marks[k]) : (struct und_shared){0, 0};
 }
 
@@ -343,8 +334,6 @@ bool und_files_look(struct und_files *files, int64_t k, int64_t *bytes, struct u
     und_files_enter(files, k);
     const char *path = und_files_path(files, k, false);
     struct stat status;
-    if (files->store)
-        return files->store->look(path, bytes, error);
     if (fstatat(AT_FDCWD, und_directory_name(files->directory, path), &status, AT_SYMLINK_NOFOLLOW) != 0)
         return und_fail(error, "cannot find %s again: %s", path, strerror(errno));
     if (!S_ISREG(status.st_mode))
@@ -402,11 +391,8 @@ static void remove_file(struct und_files *files, int64_t k, bool other)
         return;
     const char *path = und_files_path(files, k, other);
     const bool is_open = parents && parents->opened == files->number / files->group;
-    if (files->store)
-        files->store->remove(path);
-    else
-        und_directory_remove_name(files->directory, is_open ? parents->descriptor : -1, path + files->root, mark,
-                                  files->are_directories);
+    und_directory_remove_name(files->directory, is_open ? parents->descriptor : -1, path + files->root, mark,
+                              files->are_directories);
 }
 
 void und_files_remove(struct und_directory *directory, enum und_removal part)

@@ -25,7 +25,6 @@ struct und_files {
     struct und_directory *directory;
     struct und_files *next, *parents; /* the directories that they are in; NULL: the run directory */
     int64_t group;                    /* files in a directory: those with consecutive numbers */
-    const struct und_store *store;    /* of the method; NULL: files of the tree */
     bool is_noted, are_directories, has_own_directories;
     bool stays_open;                                     /* a directory, while others are entered */
     const char *other;                                   /* put behind the name of what is renamed; NULL: nothing is */
@@ -78,7 +77,7 @@ void und_files_enter(struct und_files *files, int64_t k);
 void und_files_leave(struct und_files *files);
 
 /* Creates a file, which must not exist, with the layout if one is asked (NULL: none). *descriptor is open for reading
- * and writing, -1 in a method's own store. False with the error message, like those below. */
+ * and writing. False with the error message, like those below. */
 bool und_files_create(struct und_files *files, int64_t k, const struct und_layout_request *request, int *descriptor,
                       struct und_error *error);
 

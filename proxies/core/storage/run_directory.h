@@ -1,6 +1,6 @@
 /*
  * The run directory: entered, watched, removed; and what a single name in it takes to be created, known again and
- * removed. The files of a run are in files.h. A method whose store is no tree of files brings its own `struct und_store`.
+ * removed. The files of a run are in files.h.
  *
  * A run works in its directory, entered by a descriptor, and opens files by their names there: whatever takes the
  * place of the directory's path is never written to. A file is created with O_EXCL and a mark of its identity (device,
@@ -37,15 +37,6 @@ struct und_shared {
 
 struct und_shared und_directory_share(const struct und_directory *directory, uint64_t mark);
 uint64_t und_directory_shared(const struct und_directory *directory, struct und_shared shared);
-
-/* A store of a method's own. Paths are names in the run directory. */
-struct und_store {
-    /* The path must not exist. False with the error message. */
-    bool (*create)(const char *path, const struct und_layout_request *request, struct und_error *error);
-    bool (*look)(const char *path, int64_t *bytes, struct und_error *error);
-    /* Only of paths that `create` made. Safe in a signal handler. */
-    void (*remove)(const char *path);
-};
 
 /* Who removes what this rank has created, safely in a signal handler: the files first and, once all ranks have removed
  * theirs, the directories; in a run that fails, every directory that may be empty at once. */
