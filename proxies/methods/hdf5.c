@@ -288,7 +288,7 @@ static hid_t create_dataset(const struct und_file *file, const struct und_datase
     hid_t creation = made(H5Pcreate(H5P_DATASET_CREATE), file, doing, dataset->name);
     check(H5Pset_fill_time(creation, file->settings[FILL] ? H5D_FILL_TIME_ALLOC : H5D_FILL_TIME_NEVER), file, doing,
           dataset->name);
-    /* What a filter leaves of a chunk is not known before. */
+    /* The size of a chunk behind a filter is not known before. */
     check(H5Pset_alloc_time(creation, filters(file->settings) ? H5D_ALLOC_TIME_INCR : H5D_ALLOC_TIME_EARLY), file,
           doing, dataset->name);
     if (file->append)

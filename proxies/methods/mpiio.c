@@ -254,7 +254,7 @@ static void begin_box(struct und_file *file, const struct und_dataset *dataset, 
             (long long)flight->unit.bytes, (long long)flight->offset, file->path);
 }
 
-/* What a flush or a close has to say: MPI-IO may know no class for it. */
+/* Checks a flush or a close: MPI-IO may know no class for its error. */
 static void check_written(int code, const struct und_file *file, const char *doing)
 {
     const int refusal =

@@ -384,7 +384,7 @@ static int with_plan(struct und_run *run, const struct und_options *options, con
     return status;
 }
 
-/* What is too small for the scale has one element, which the measurement's bytes show. */
+/* A variable too small for the scale has one element, which the measurement's bytes show. */
 static bool scale(struct und_workload *workload, const struct und_options *options, int rank, struct und_error *error)
 {
     int64_t raised = 0;
@@ -399,7 +399,7 @@ static bool scale(struct und_workload *workload, const struct und_options *optio
     return true;
 }
 
-/* What the original moves past the page cache and this run does not, or not all of it. */
+/* Tells of bytes that the original moves past the page cache and this run does not, or not all of them. */
 static void note_direct(const struct und_workload *workload, const struct und_plan *plan)
 {
     enum { PAGE = 4096 };

@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* What the ioctls of the client take and give. */
+/* The arguments and answers of the client's ioctls. */
 struct new_file {
     const char *name;
     unsigned mode, target_count, chunk_bytes; /* 0: as the directory has it; of targets ~0: all */

@@ -1,5 +1,5 @@
 /*
- * What libraries do not say of the calls of the system that they make. MPI-IO drops the result of close and reports
+ * Errors of calls of the system that libraries make and do not report. MPI-IO drops the result of close and reports
  * other errors as one of a few classes; a rank that cannot open a file, or write HDF5's metadata, waits in the library
  * for the others, and they for it.
  *
@@ -12,7 +12,7 @@
 
 #include "interfaces/method.h"
 
-/* What a thread has in hand. */
+/* The file that a thread has in hand. */
 extern _Thread_local struct und_in_hand {
     const struct und_method *method; /* NULL: nothing, or a method that looks for itself */
     const struct und_directory *directory;

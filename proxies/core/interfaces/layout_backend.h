@@ -4,7 +4,7 @@
  * directory, nothing else names it. <name>.cmake beside it says what it links, like that of a method.
  *
  * Backends use neither MPI nor die.h: they report errors, so that programs without MPI can use them.
- * What a file system does not tell is unknown (-1, an empty string), never guessed.
+ * Anything that a file system does not tell is unknown (-1, an empty string), never guessed.
  */
 #ifndef UND_LAYOUT_BACKEND_H
 #define UND_LAYOUT_BACKEND_H
@@ -12,7 +12,7 @@
 #include "interfaces/mount.h"
 #include "text/error.h"
 
-/* What a user asks for a new file or directory. */
+/* The layout that a user asks for a new file or directory. */
 struct und_layout_request {
     int64_t stripe_count;      /* 0: not asked; UND_ALL_TARGETS: as many as there are */
     int64_t stripe_size_bytes; /* 0: not asked */
@@ -44,7 +44,7 @@ struct und_layout_backend {
     /* Optional: what the client tells of versions and health, in files below `root` ("" but in tests). */
     void (*describe)(const char *root, struct und_storage *storage);
 
-    /* What a request may ask of `create` and `apply`. */
+    /* Limits of a request to `create` and `apply`. */
     bool takes_all;           /* UND_ALL_TARGETS */
     bool takes_targets;       /* a list of them */
     bool takes_pool;          /* by its name */

@@ -1,5 +1,5 @@
 /*
- * What all layout backends share: can a request be honoured, and was it? Options of the command
+ * Checks that all layout backends share: can a request be honoured, and was it? Options of the command
  * line are named in the error messages. No MPI here.
  */
 #ifndef UND_LAYOUT_REQUEST_H

@@ -103,7 +103,7 @@ struct und_use {
     bool packs;      /* files may be smaller than the payload; for `settle` to say */
 };
 
-/* What a rank moves in a stream, at most. */
+/* The maximum that a rank moves in a stream. */
 struct und_load {
     int64_t ranks;          /* that share a file */
     int64_t step_bytes;     /* of a dump */
@@ -111,8 +111,8 @@ struct und_load {
     bool append;
 };
 
-/* What a program may ask of a method besides creating, writing, reading, flushing and closing files of one dump
- * (docs/reference/program.md). */
+/* Abilities that a program may ask of a method besides creating, writing, reading, flushing and closing files of one
+ * dump (docs/reference/program.md). */
 enum und_ability {
     UND_CAN_KEEP = 1 << 0,      /* open … keep: datasets of an earlier dump are overwritten, or grow */
     UND_CAN_EMPTY = 1 << 1,     /* open … truncate, or new where a file of that name was removed */
@@ -241,7 +241,7 @@ static inline bool und_runs_next(struct und_runs *runs)
     return true;
 }
 
-/* What a program needs of a method: its name in --list, the ability, and what is said of a method that lacks it. */
+/* A need of a program: its name in --list, the ability, and what is said of a method that lacks it. */
 struct und_need {
     const char *name;
     enum und_ability ability;

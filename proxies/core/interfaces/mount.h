@@ -1,5 +1,5 @@
 /*
- * What a directory is on: the mount, its size and fill, and the default layout of files, as the
+ * The file system of a directory: the mount, its size and fill, and the default layout of files, as the
  * measurement and understudy-storage print it. No MPI and no library here: skeletal applications carry it.
  */
 #ifndef UND_MOUNT_H

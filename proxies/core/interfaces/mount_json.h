@@ -1,4 +1,4 @@
-/* What mount.h reads, as JSON. */
+/* A struct und_storage as JSON. */
 #ifndef UND_MOUNT_JSON_H
 #define UND_MOUNT_JSON_H
 

@@ -1,4 +1,4 @@
-/* What one rank has found wrong, all know. */
+/* An error that one rank has found is made known to all. */
 #ifndef UND_AGREE_H
 #define UND_AGREE_H
 

@@ -19,7 +19,7 @@ struct neighbour {
     pid_t pid;
 };
 
-/* What the ranks of a node share. */
+/* The memory that the ranks of a node share. */
 struct node {
     atomic_int spoken;  /* one of them has said why the run ends */
     atomic_int failed;  /* one of them ends it: the others are stopped because of that */

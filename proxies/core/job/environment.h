@@ -1,4 +1,4 @@
-/* What the measurement says of program, nodes and libraries. */
+/* The program, nodes and libraries, as the measurement states them. */
 #ifndef UND_ENVIRONMENT_H
 #define UND_ENVIRONMENT_H
 

@@ -1,4 +1,4 @@
-/* What started the processes of a run, by what it tells each of them in the environment. */
+/* The launcher of the processes of a run, as each of them finds it in its environment. */
 #ifndef UND_LAUNCHER_H
 #define UND_LAUNCHER_H
 

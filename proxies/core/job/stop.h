@@ -10,7 +10,7 @@
 /* Catches the signals from now on. With `speaks`, a caught one leaves a message on stderr. */
 void und_stop_watch(bool speaks);
 
-/* What a caught signal calls first. */
+/* The function that a caught signal calls first. */
 void und_stop_call_first(void (*first)(void *state), void *state);
 
 /* The end of a run: signals are ignored, because launchers send them to ranks that are a little

@@ -28,7 +28,7 @@ static const struct row rows[] = {
 };
 enum { ROWS = (int)(sizeof rows / sizeof rows[0]) };
 
-/* What a number is before it is set; no value that its option takes. */
+/* A number before it is set; no value that its option takes. */
 static int not_set(enum kind kind)
 {
     return kind == BYTES || kind == TARGETS ? 0 : -1;
@@ -168,7 +168,7 @@ static bool initialize(struct und_options *options, const struct row *row, struc
     return true;
 }
 
-/* What getopt_long wants: its long options in the order of the rows, and the string of letters. */
+/* The arguments of getopt_long: its long options in the order of the rows, and the string of letters. */
 static void describe(struct option *table, char *letters)
 {
     *letters++ = ':';
@@ -313,7 +313,7 @@ json_t *und_pairs_record(const struct und_pairs *pairs)
     return object;
 }
 
-/* Of two flags that exclude each other: null where neither is set. */
+/* One of two flags that exclude each other; null where neither is set. */
 static json_t *flag_of(const struct und_options *options, const struct row *row)
 {
     const bool set_here = is_set(options, row);

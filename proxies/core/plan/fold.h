@@ -1,5 +1,5 @@
 /*
- * What a program amounts to, in files, bytes and memory, and what it needs of a method: one function for each
+ * Sums over a program: its files, bytes and memory, and what it needs of a method: one function for each
  * question, in time that grows with the program and not with its dumps, files or ranks.
  */
 #ifndef UND_FOLD_H
@@ -24,7 +24,7 @@ int64_t und_fold_stored_bytes(const struct und_stream *stream);
 /* Bytes of the buffer for lookups, which find no more than is written; behind another stream, than they ask for. */
 int64_t und_fold_lookups_memory(const struct und_stream *stream);
 
-/* What the stream needs of its method. */
+/* The abilities that the stream needs of its method. */
 void und_fold_needs(const struct und_workload *workload, const struct und_stream *stream, bool needs[UND_NEEDS]);
 
 /* Do others read the files of stream `s` while it has them open? */

@@ -30,7 +30,7 @@ bool und_stream_operates(const struct und_stream *stream)
     return false;
 }
 
-/* What a dump's operations are for one rank, or with -1 for all together. */
+/* The operations of a dump, for one rank, or with -1 for all together. */
 void und_operations_count(const struct und_dump *dump, int64_t rank, int64_t counts[UND_BARE_KINDS])
 {
     memset(counts, 0, UND_BARE_KINDS * sizeof counts[0]);
@@ -50,7 +50,7 @@ static int64_t smaller(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* What a dump makes of the files that a rank has. Returns how many it lacked; with enough from the beginning
+/* The dump's operations change the files that a rank has. Returns how many it lacked; with enough from the beginning
  * it lacks none. */
 static int64_t advance(struct und_progress *progress, const int64_t counts[UND_BARE_KINDS], bool has_data)
 {

@@ -22,7 +22,7 @@ bool und_stream_operates(const struct und_stream *stream);
 /* How many of them a rank makes. */
 int64_t und_operations_of(const struct und_operations *operations, int64_t rank);
 
-/* What a dump's operations are for one rank, or with -1 for all together. */
+/* The operations of a dump, for one rank, or with -1 for all together. */
 void und_operations_count(const struct und_dump *dump, int64_t rank, int64_t counts[UND_BARE_KINDS]);
 
 /* Files that a rank needs and does not create: it lacks them, and they are made before time is taken. Gives also how

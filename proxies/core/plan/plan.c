@@ -309,7 +309,7 @@ static bool check_settings(const struct und_workload *workload, const struct und
     return true;
 }
 
-/* What the stream takes on storage. */
+/* The bytes and files of the stream on storage. */
 static bool count_storage(const struct und_stream *stream, int s, int64_t ranks, struct und_stream_plan *plan,
                           const char *file, struct und_error *error)
 {
@@ -337,9 +337,9 @@ static bool plan_stream(const struct und_workload *workload, int s, const struct
     const bool writes = stream->operation == UND_WRITES;
     plan->lasting = writes && (stream->sync || options->fsync);
     plan->flush_bytes = plan->method->hands_over && stream->flush_bytes > 0 ? stream->flush_bytes : stream->sync_bytes;
-    /* What a library keeps of a dump must not go over what another rank writes there in a later one. */
+    /* Bytes of a dump that a library keeps must not go over those that another rank writes there later. */
     const bool later = und_stream_grows(stream) || (stream->stays_open && und_fold_shares(stream, workload->ranks));
-    /* What it keeps of calls must be in the file before others read there, and before a dump that goes on. */
+    /* Bytes of calls that it keeps must be in the file before others read there, and before a dump that goes on. */
     plan->is_read_open = und_fold_is_read_open(workload, s);
     const bool others = plan->is_read_open || und_stream_contents(stream) < stream->dump_count;
     plan->syncs_all = writes && (options->fsync || (stream->stays_open && later && plan->method->buffers) ||

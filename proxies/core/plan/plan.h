@@ -1,5 +1,5 @@
 /*
- * What a run will do, as descriptor and options together say it: settled once, before anything starts.
+ * The plan of a run, as descriptor and options together say it: settled once, before anything starts.
  * Nothing after it looks at options.
  */
 #ifndef UND_PLAN_H
@@ -11,7 +11,7 @@
 
 enum und_calls { UND_AS_DESCRIBED, UND_ALL_COLLECTIVE, UND_ALL_INDEPENDENT };
 
-/* Of a stream. */
+/* The plan of a stream. */
 struct und_stream_plan {
     const struct und_method *method;
     int64_t forced_transfer_bytes; /* of all variables; 0: as described */

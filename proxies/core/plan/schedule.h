@@ -1,5 +1,5 @@
 /*
- * What happens when: the dumps of all streams in the order of their times, and the waiting for
+ * The schedule: the dumps of all streams in the order of their times, and the waiting for
  * them. Times are absolute, so that what I/O takes comes off the pause behind it.
  */
 #ifndef UND_SCHEDULE_H

@@ -269,7 +269,7 @@ static const char *path_at(struct und_caller *caller, const struct und_linear *l
     return und_tree_path(caller->tree, *entry);
 }
 
-/* What the workload says of its size binds it, before more of it gets to storage. */
+/* The size that the workload states binds it, before more of it gets to storage. */
 static void check_room(const struct und_caller *caller, int64_t file, int64_t end)
 {
     const int64_t more = end - caller->files[file].most;
@@ -289,7 +289,7 @@ static void reach(struct und_caller *caller, int64_t file, int64_t end)
     at->most = end;
 }
 
-/* What is behind the end is gone. */
+/* Bytes behind the end are gone. */
 static void cut(struct und_caller *caller, int64_t file, int64_t end)
 {
     struct file *at = &caller->files[file];
@@ -341,7 +341,7 @@ static void note_move(struct und_caller *caller, const struct und_call *call, st
         reach(caller, opened->file, place + moved);
 }
 
-/* What is in a directory goes with it. */
+/* Entries of a directory go with it. */
 static void move_below(struct und_caller *caller, int64_t from, int64_t to)
 {
     const struct und_tree *tree = caller->stream->own.tree;
@@ -457,7 +457,7 @@ static void compare_bytes(struct und_caller *caller, int64_t name, int64_t entry
     verification->wrong_bytes += differing;
 }
 
-/* What was there before the first call, and is not changed by any. */
+/* A file that was there before the first call, and that no call changes. */
 static void compare_read(struct und_caller *caller, int64_t entry, int64_t place, int64_t bytes)
 {
     if (!caller->of_reads || caller->changes[entry])
@@ -553,7 +553,7 @@ static bool make_close(struct und_caller *caller, const struct und_call *call)
 static const int advices[] = {POSIX_FADV_NORMAL,  POSIX_FADV_SEQUENTIAL, POSIX_FADV_RANDOM,
                               POSIX_FADV_NOREUSE, POSIX_FADV_WILLNEED,   POSIX_FADV_DONTNEED};
 
-/* Of those that change a handle. */
+/* Makes a call on a handle. */
 static bool make_on_handle(struct und_caller *caller, const struct und_call *call)
 {
     struct stat status;
@@ -682,7 +682,7 @@ static bool make_on_path(struct und_caller *caller, const struct und_call *call)
     return right;
 }
 
-/* Of the calls that are no operations on metadata. */
+/* The phase of a call that is no operation on metadata. */
 static enum und_phase phase_of(enum und_syscall kind)
 {
     return kind == UND_CALL_OPEN    ? UND_OPENING

@@ -24,13 +24,13 @@ void und_caller_phases(const struct und_call_list *list, bool phases[UND_PHASES]
 void und_caller_play(struct und_caller *caller, const struct und_call_list *list, struct und_pace *pace,
                      und_note_call *note, void *context);
 
-/* What calls read from now on of files that no call changes is compared. */
+/* From now on, bytes that calls read of files that no call changes are compared. */
 void und_caller_verify(struct und_caller *caller, struct und_verification *verification);
 
 /* Compares what the calls of a rank have written and what is still there, once all are made. */
 void und_caller_check(const struct und_run *run, int stream, int64_t as, struct und_verification *verification);
 
-/* What was moved, and by how many calls, since this was asked last. */
+/* The bytes that were moved, and by how many calls, since this was asked last. */
 void und_caller_count(struct und_caller *caller, int64_t *bytes, int64_t *operations);
 
 /* Files that this rank has opened so far, and memory that a rank needs. */

@@ -15,7 +15,7 @@
 
 enum { MAX_TARGET = 1 << 20 };
 
-/* What the files of a stream that this rank created have. */
+/* The layouts of the files of a stream that this rank created. */
 struct found {
     MPI_Info asked_hints;
     char *hints;                 /* in force, as JSON; NULL: not noted */

@@ -18,7 +18,7 @@ struct und_layout_log *und_layout_log_new(const struct und_run *run, const struc
                                           struct und_error *error);
 void und_layout_log_free(struct und_layout_log *layout_log);
 
-/* What files are created with; NULL: nothing is asked. */
+/* The layout that files are created with; NULL: none is asked. */
 const struct und_layout_request *und_layout_log_request(const struct und_layout_log *layout_log);
 
 /* The hints of a stream for MPI; MPI_INFO_NULL: none. */

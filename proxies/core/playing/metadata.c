@@ -40,7 +40,7 @@ static int64_t place_of(const struct und_metadata *metadata, int64_t k)
     return k % metadata->capacity;
 }
 
-/* What is made in the stream's name. */
+/* The stem of the names that are made in the stream's name. */
 static const char *stem_of(const struct und_stream *stream, const char *what, char stem[STEM_BYTES])
 {
     snprintf(stem, STEM_BYTES, "%s.%s", stream->name, what);

@@ -22,7 +22,7 @@ struct und_targets {
     void *context;
 };
 
-/* Of a stream that is played; NULL where it has no operations. */
+/* The operations of a stream that is played; NULL where it has none. */
 struct und_metadata *und_metadata_new(const struct und_run *run, int stream);
 void und_metadata_free(struct und_metadata *metadata);
 

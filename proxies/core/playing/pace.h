@@ -1,5 +1,5 @@
 /*
- * What a rank does between the transfers of a dump: with a steady pace it waits, so that they begin one after the
+ * The time between the transfers of a dump: with a steady pace a rank waits, so that they begin one after the
  * other over the duration; where the dump has time to compute, it computes an equal part of it after each.
  */
 #ifndef UND_PACE_H
@@ -20,7 +20,7 @@ void und_pace_compute(struct und_pace *pace, double seconds, int64_t transfers);
 void und_pace_spread(struct und_pace *pace, double seconds, int64_t transfers);
 void und_pace_stop(struct und_pace *pace);
 
-/* What a rank of several transfers computes or waits in the dump. */
+/* The seconds that a rank of several transfers computes or waits in the dump. */
 double und_pace_s(const struct und_run *run, const struct und_stream *stream, int dump);
 
 /* Before a transfer: waits until it is due, or computes. */

@@ -53,7 +53,7 @@ static void wait_until(struct playing *playing, double time)
     playing->stamp += und_clock() - now;
 }
 
-/* What a rank waits for its own time is no time of I/O. Ranks wait one by one, so they do not compute together. */
+/* Waiting for a rank's own time is no time of I/O. Ranks wait one by one, so they do not compute together. */
 static void be_late(struct playing *playing)
 {
     const struct und_plan *plan = playing->run->plan;
@@ -111,7 +111,7 @@ static int variable_of(const struct playing *playing, const struct und_instructi
     return (int)(move->variable - playing->step->dump->variables);
 }
 
-/* Of this rank, in the instructions. */
+/* The calls of this rank in the instructions. */
 static int64_t calls_of(const struct playing *playing, const struct und_instruction *body, int count)
 {
     int64_t calls = 0;
@@ -130,7 +130,7 @@ static bool has_calls(const struct und_instruction *body, int count)
     return false;
 }
 
-/* What a restart reads was not computed. */
+/* A restart reads what was not computed. */
 static void keep_pace(struct playing *playing, const struct und_instruction *instruction, int left)
 {
     const double seconds = instruction->seconds * playing->run->plan->time_scale;
@@ -234,7 +234,7 @@ static void in_turn(struct playing *playing, const struct und_instruction *body,
         und_stream_player_pass_turn(playing->player);
 }
 
-/* What belongs to the times of the dump, rather than to its files and bytes. */
+/* An instruction of the times of the dump, rather than to its files and bytes. */
 static void carry_out_timely(struct playing *playing, const struct und_instruction *instruction, int left)
 {
     switch (instruction->code) {
@@ -250,7 +250,7 @@ static void carry_out_timely(struct playing *playing, const struct und_instructi
     }
 }
 
-/* What is made to be read is flushed, but files that are too many. */
+/* Files that are made to be read are flushed, unless they are too many. */
 static void carry_out(struct playing *playing, const struct und_instruction *body, int count)
 {
     for (int i = 0; i < count; i += 1 + body[i].body) {

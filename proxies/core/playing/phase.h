@@ -9,7 +9,7 @@
 #include "job/timing.h"
 #include "playing/stream_player.h"
 
-/* What is done with the instructions of a step: they are played; or what they move is read alone, as it was written, in
+/* The use of the instructions of a step: they are played; or what they move is read alone, as it was written, in
  * a restart; or before time is taken what they read is made; or what they moved is compared. */
 enum und_doing { UND_PLAY, UND_READ_ALONE, UND_MAKE, UND_CHECK };
 

@@ -16,13 +16,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What this rank alone knows of an event. */
+/* The measurement of an event on this rank alone. */
 struct sizes {
     int64_t files;
     int64_t file_bytes;
 };
 
-/* What is overwritten cannot be compared; what is read again need be made once. */
+/* Overwritten bytes cannot be compared; bytes that are read again need be made once. */
 static bool is_passed(const struct und_stream *stream, int dump, enum und_doing doing)
 {
     if (!und_stream_reuses(stream))
@@ -78,7 +78,7 @@ static void gather_verification(const struct und_run *run, struct und_verificati
     verification->wrong_bytes += sums[1];
 }
 
-/* What rank r + N wrote, modulo the ranks. */
+/* The bytes that rank r + N wrote, modulo the ranks. */
 static int64_t shifted_rank(const struct und_run *run)
 {
     return ((int64_t)run->rank + run->plan->shift_ranks % run->ranks) % run->ranks;
@@ -157,7 +157,7 @@ static void stream_players_free(const struct und_run *run, struct und_stream_pla
     free(player);
 }
 
-/* What passes before a dump, and in it by intent: a run that waits for minutes is none that hangs. */
+/* The time that passes before a dump, and in it by intent: a run that waits for minutes is none that hangs. */
 static void announce(const struct und_run *run, const struct und_event *event, double due)
 {
     const struct und_stream *stream = &run->workload->streams[event->stream];

@@ -4,7 +4,7 @@
 
 #include "plan/run.h"
 
-/* What one event did, over all ranks. */
+/* The measurement of one event, over all ranks. */
 struct und_outcome {
     struct und_summary phases[UND_PHASES];
     bool took_place[UND_PHASES];

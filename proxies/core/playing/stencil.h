@@ -1,5 +1,5 @@
 /*
- * What ranks do between two dumps that compute together: Jacobi sweeps of the five-point stencil
+ * Computation of all ranks together between two dumps: Jacobi sweeps of the five-point stencil
  * on a two-dimensional grid of ranks. Neighbours exchange the edges of their tiles by messages, and
  * a reduction after each sweep, as for a residual, lets all ranks stop at the same one.
  */

@@ -112,7 +112,7 @@ void und_stream_player_pass_turn(struct und_stream_player *player)
                 "cannot pass the turn to the next rank in the stream %s", player->stream->name);
 }
 
-/* Of another, or one that cannot be looked at. */
+/* The file is another's, or cannot be looked at. */
 static _Noreturn void die_of_another(const struct und_stream_player *player, const struct und_slot *slot)
 {
     UND_CHECK(errno == 0, "%s: cannot look at %s", player->plan->method->name, slot->path);

@@ -1,5 +1,5 @@
 /*
- * What a stream player consists of: its files, and the pieces of the prepared dump. Shared by stream_player.c,
+ * The parts of a stream player: its files, and the pieces of the prepared dump. Shared by stream_player.c,
  * which prepares a dump, stream_names.c, which names files, stream_files.c, which opens, checks and
  * closes them, and transfers.c, which moves and compares bytes; nobody else's.
  */

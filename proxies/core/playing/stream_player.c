@@ -367,7 +367,7 @@ static int64_t bytes_in_file(const struct und_stream_player *player, const struc
     return bytes;
 }
 
-/* What the streams that this one extends have in the file of the dump. Files that are written again are
+/* The bytes that the streams before this one have in the file of the dump. Files that are written again are
  * there from their first dump on, with bytes or without. */
 static void find_bytes_before(struct und_stream_player *player, int dump, int s)
 {
@@ -646,7 +646,7 @@ static void borrow_files(struct und_stream_player *player)
     }
 }
 
-/* Of those that several dumps use. */
+/* The set of files, of those that several dumps use. */
 static int set_of(const struct und_stream_player *player)
 {
     return und_stream_grows(player->stream) ? 0 : und_stream_set(player->stream, player->dump);
@@ -678,7 +678,7 @@ static void prepare_files(struct und_stream_player *player, bool goes_on)
         borrow_files(player);
 }
 
-/* What the files of the dump contain: files whose names are used again are told apart by how often they were. */
+/* The contents of the files of the dump: files whose names are used again are told apart by how often they were. */
 static void choose_contents(struct und_stream_player *player)
 {
     const struct und_stream_player *maker = player->base ? player->base : player;
@@ -715,7 +715,7 @@ static void prepare_pieces(struct und_stream_player *player, const struct und_du
     agree_on_calls(player);
 }
 
-/* What each file with a row of the variable has. */
+/* The piece of each file with a row of the variable. */
 static void add_row(struct und_stream_player *player, const struct und_variable *variable)
 {
     static const struct und_order consecutive = {.rule = UND_CONSECUTIVE, .step = 1};

@@ -47,8 +47,8 @@ void und_stream_player_pass_turn(struct und_stream_player *player);
  * the run created. Collective over the ranks that share files, before a barrier of all. */
 void und_stream_player_check(struct und_stream_player *player, bool opens);
 
-/* Do ranks wait for others that open a file of the dump? Else und_stream_player_create makes the files that they share, which
- * is collective, so that each rank can open them in its own time. */
+/* Do ranks wait for others that open a file of the dump? Else und_stream_player_create makes the files that they share,
+ * which is collective, so that each rank can open them in its own time. */
 bool und_stream_player_opens_together(const struct und_stream_player *player);
 void und_stream_player_create(struct und_stream_player *player);
 

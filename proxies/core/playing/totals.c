@@ -52,7 +52,7 @@ static int64_t largest_block(const struct und_stream *stream, const struct und_v
     return und_decomposition_largest_block(&row, 1);
 }
 
-/* What one of the files that the bytes are divided among takes at least, whatever is each rank's. */
+/* The minimum size of one of the files that the bytes are divided among, whatever is each rank's. */
 static int64_t largest_file(const struct und_stream *stream, const struct und_stream_plan *plan, int64_t ranks)
 {
     int64_t bytes[UND_MAX_FILES] = {0}, largest = 0;

@@ -1,4 +1,4 @@
-/* What the plans of all streams amount to: bytes, files, memory and time of a repetition. */
+/* The sums of the plans of all streams: bytes, files, memory and time of a repetition. */
 #ifndef UND_TOTALS_H
 #define UND_TOTALS_H
 

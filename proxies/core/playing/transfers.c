@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Of this rank, once. */
 int64_t und_stream_player_calls(const struct und_stream_player *player, int variable)
 {
     int64_t calls = 0;
@@ -205,7 +204,7 @@ static void compare_box(const struct und_stream_player *player, const struct und
     }
 }
 
-/* What is compared while time is taken is waited for on purpose. */
+/* Comparing while time is taken counts as waiting on purpose. */
 static void compare_read(struct und_stream_player *player, const struct und_piece *piece, const void *data)
 {
     if (!player->verification)

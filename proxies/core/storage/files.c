@@ -149,7 +149,7 @@ void und_files_note(struct und_files *files, int64_t capacity)
     und_stop_release();
 }
 
-/* Of the file with the number; nobody has its path for another in between. */
+/* Writes the path of the file with the number; nobody has it for another in between. */
 static const char *put_path(struct und_files *files, int64_t number, bool other)
 {
     char *to = files->path + files->root;
@@ -174,7 +174,7 @@ const char *und_files_path(struct und_files *files, int64_t k, bool other)
     return files->path;
 }
 
-/* Of a directory; 0: this rank has not made it. */
+/* The mark of a directory; 0: this rank has not made it. */
 static uint64_t mark_of(const struct und_files *directories, int64_t number)
 {
     const int64_t k = (number - directories->first) / directories->step;

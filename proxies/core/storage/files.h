@@ -89,7 +89,7 @@ void und_files_adopt(struct und_files *files, int64_t k, int descriptor);
 void und_files_lend(struct und_files *files, int64_t k);
 void und_files_take_back(struct und_files *files, int64_t k);
 
-/* What other ranks know it by; zeros of a file that this rank did not create. */
+/* The mark by which other ranks know it; zeros if this rank did not create it. */
 struct und_shared und_files_share(const struct und_files *files, int64_t k);
 
 /* Opens the file that this rank created, empty, for reading and writing. */

@@ -27,7 +27,7 @@ enum {
 
 static const char of_this_run[] = " of the files and directories of this run, the first ";
 
-/* Opens a directory. The system call itself: tools that watch a run (Darshan) would take the directory for a file of it. */
+/* Opens a directory by the system call: tools that watch a run (Darshan) would take it for a file of the run. */
 static int open_quietly(int parent, const char *name, int flags)
 {
     return (int)syscall(SYS_openat, parent, name, flags, 0);
@@ -528,7 +528,7 @@ void und_directory_remove_made(struct und_directory *directory, enum und_removal
         directory->removers[k](directory, part);
 }
 
-/* What takes no time first: a launcher does not wait long for ranks to end. */
+/* Files first, which takes no time: a launcher does not wait long for ranks to end. */
 static void remove_files(struct und_directory *directory)
 {
     remove_place(directory, &directory->result, 0, directory->result.name);

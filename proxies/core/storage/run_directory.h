@@ -83,7 +83,7 @@ bool und_directory_open(struct und_directory *directory, const char *path, bool 
 bool und_directory_work_inside(struct und_directory *directory, struct und_error *error);
 void und_directory_work_outside(struct und_directory *directory);
 
-/* What a path of the run is called in the working directory: its name in the run directory, or the path itself
+/* The name of a path of the run in the working directory: its name in the run directory, or the path itself
  * where the process works elsewhere. */
 const char *und_directory_name(const struct und_directory *directory, const char *path);
 

@@ -13,7 +13,7 @@
 
 enum { NAME_BYTES = 160 };
 
-/* What this rank has made of a tree, until it is removed. */
+/* The part of a tree that this rank has made, until it is removed. */
 struct und_run_tree {
     struct und_directory *home; /* the run directory */
     int directory;              /* of the tree */

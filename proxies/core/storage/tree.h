@@ -29,7 +29,7 @@ const char *und_tree_path(const struct und_run_tree *tree, int64_t entry);
 /* This rank is about to make something of that name. */
 void und_tree_touch(struct und_run_tree *tree, int64_t entry);
 
-/* What tells the contents of an entry's file from all others, see pattern.h. */
+/* The key of the contents of an entry's file, see pattern.h. */
 uint64_t und_tree_contents(const struct und_run *run, int stream, int64_t entry);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * What programs print: one line at a time, through here. Text from outside (names, paths, values, messages of
+ * The output of programs: one line at a time, through here. Text from outside (names, paths, values, messages of
  * libraries) is no command to a terminal: what a terminal acts on or does not show is printed as an escape, such
  * as \x1b, \n or \u202e, as that of the commands in Python does (understudy.errors).
  */

@@ -47,7 +47,7 @@ struct und_deal {
     int64_t last_rows; /* of the last one */
 };
 
-/* Of the block that und_decomposition_place gives, which is the first. */
+/* The blocks of the rank; und_decomposition_place gives the first. */
 struct und_deal und_decomposition_deal(const struct und_variable *variable, int64_t ranks,
                                        const struct und_group *group, int64_t rank, const struct und_box *block);
 

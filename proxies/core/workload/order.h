@@ -15,7 +15,7 @@ struct und_order {
     uint64_t seed; /* shuffled */
 };
 
-/* What shuffles differently gets a key of its own, e.g. for each dump and rank. */
+/* Each shuffle gets a key of its own, e.g. for each dump and rank. */
 uint64_t und_order_key(const struct und_order *order, int64_t dump, int64_t variable, int64_t rank);
 
 /* The thing at a position of 0 … n-1. The key matters to shuffled orders only: equal keys, equal orders. */

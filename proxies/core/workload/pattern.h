@@ -1,5 +1,5 @@
 /*
- * What the files contain: a function of the seed, the file, its generation and the place in it, the
+ * The contents of files: a function of the seed, the file, its generation and the place in it, the
  * same for every number of ranks and whatever stream wrote it, so that any rank can check any byte.
  *
  * Byte o of a file is base[(o + p) mod 1 MiB], where the base is made once, as the content of the
@@ -56,7 +56,7 @@ bool und_content_equal(const struct und_content *one, const struct und_content *
 /* Bytes that one base takes, whole pages. */
 int64_t und_pattern_memory(int64_t largest_transfer_bytes);
 
-/* What tells the contents of a file from all others: of so many characters of its name, which a method's suffix does
+/* The key of the contents of a file: of so many characters of its name, which a method's suffix does
  * not belong to, and how often its set was written before. Then of file `number` of many whose
  * names begin alike. */
 uint64_t und_pattern_identity(uint64_t seed, const char *name, size_t length, int64_t generation);

@@ -11,7 +11,7 @@
 
 enum { MOST_DEPTH = 8, MOST_SETS = 1 << 20 };
 
-/* Of all sets, which are noted under their names together with the stream that is the first to use them. */
+/* All sets, noted under their names together with the stream that is the first to use them. */
 struct sets {
     int64_t ranks;
     struct und_file_set *all;
@@ -228,7 +228,7 @@ static bool same_order(const struct und_order *a, const struct und_order *b)
     return a->rule == b->rule && a->step == b->step && a->seed == b->seed;
 }
 
-/* What all moves of a stream have in common. */
+/* The keys that all moves of a stream have in common. */
 static bool read_calls(struct und_strict *at, const json_t *value, bool writes, struct reader *reader)
 {
     struct und_stream *stream = reader->stream;
@@ -457,7 +457,7 @@ static bool read_body(struct und_strict *at, const json_t *array, struct reader 
     return true;
 }
 
-/* What a step has of each. */
+/* The instructions of a step, counted. */
 struct counts {
     size_t instructions, operations, moves;
     const json_t **list; /* of its moves; NULL: they are only counted */
@@ -547,7 +547,7 @@ static bool read_times(struct und_strict *at, const json_t *value, struct und_du
            und_strict_fail(at, "the last repetition has no finite time");
 }
 
-/* What the player needs to know of a step besides its instructions. */
+/* The properties of a step besides its instructions. */
 static bool end_step(struct und_strict *at, struct reader *reader, int s, int *contents, int64_t *bytes)
 {
     struct und_stream *stream = reader->stream;

@@ -15,7 +15,7 @@ struct und_late {
     double seconds;
 };
 
-/* Of all ranks, in order; count is 0 where all begin with the dump. */
+/* The lateness of all ranks, in order; count is 0 where all begin with the dump. */
 struct und_skew {
     int count;
     struct und_late *runs;

@@ -21,7 +21,7 @@ enum und_operation { UND_WRITES, UND_READS };
 enum und_role { UND_CHECKPOINT, UND_VISUALIZATION, UND_OUTPUT, UND_RESTART, UND_INPUT };
 enum und_kind { UND_RANDOM, UND_ZERO, UND_CONSTANT, UND_SMOOTH };
 
-/* What the bytes of a stream are like. */
+/* The kind of the bytes of a stream. */
 struct und_content {
     enum und_kind kind;
     double compressibility; /* random: share of every 4 KiB that is zero bytes, 0 … 1 */

@@ -108,7 +108,7 @@ bool und_calls_read(struct und_strict *at, const json_t *object, const char *key
                     int64_t ranks, struct und_call_list *list);
 void und_calls_free(struct und_call_list *list);
 
-/* Of all ranks: bytes that move, and calls; -1 when they do not fit 63 bits. And the largest call. */
+/* Bytes that all ranks move, and calls; -1 when they do not fit 63 bits. And the largest call. */
 int64_t und_calls_bytes(const struct und_call_list *list);
 int64_t und_calls_count(const struct und_call_list *list);
 int64_t und_calls_largest(const struct und_call_list *list);

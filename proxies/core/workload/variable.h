@@ -1,5 +1,5 @@
 /*
- * What a dump consists of: variables, which have bytes, and operations, which have none. Shapes are in elements,
+ * The parts of a dump: variables, which have bytes, and operations, which have none. Shapes are in elements,
  * sizes in bytes.
  */
 #ifndef UND_VARIABLE_H

@@ -1,6 +1,6 @@
 /*
  * The calls of the C library that open, look at, fill, flush, close and remove files, in front of the library's: see
- * core/interfaces/calls.h. They are passed on; where a write, or a read before the end of the file, moved less than it was asked,
+ * interfaces/calls.h. They are passed on; where a write, or a read before the end of the file, moved less than it was asked,
  * the rest is moved, or the reason found.
  */
 #undef _FILE_OFFSET_BITS /* both names of each call are defined here */

@@ -30,7 +30,7 @@ struct process {
     int64_t pid, start;
 };
 
-/* Of which boot of which system the numbers of processes are. */
+/* The boot and the system that the numbers of processes are of. */
 struct system {
     char host[256], boot[BOOT_BYTES];
     int64_t pids; /* the namespace */
@@ -71,7 +71,7 @@ static struct system this_system(void)
 
 /* ---- Names ---- */
 
-/* What follows the name of a stream: numbers, and words of the player and its methods, each behind a point. */
+/* Words that follow the name of a stream: numbers, and words of the player and its methods, each behind a point. */
 static size_t known_word(const char *at)
 {
     static const char *const words[] = {"made", "directories", "renamed", "dir"};

@@ -128,7 +128,7 @@ struct und_result *und_result_new(const struct und_run *run, const struct und_op
     result->path = path;
     result->file = fdopen(descriptor, "w");
     UND_CHECK(result->file, "result: cannot write %s", path);
-    /* What is small is written when the run is over, not between its repetitions. */
+    /* Small parts are written when the run is over, not between its repetitions. */
     setvbuf(result->file, NULL, _IOFBF, 1 << 20);
     und_sha256(text, bytes, digits);
     put(head, "schema", json_string("understudy/player/1"));
@@ -190,7 +190,7 @@ static json_t *dump_of(const struct und_run *run, const struct und_event *event,
     return object;
 }
 
-/* What comes before the dumps of a stream. */
+/* The keys before the dumps of a stream. */
 static json_t *stream_of(const struct und_run *run, int s, bool restart)
 {
     const struct und_stream *stream = &run->workload->streams[s];

@@ -231,7 +231,7 @@ static int64_t part(const int64_t *values, int64_t rank, int64_t size)
     return values[METHOD] == POSIX && size > 1 ? rank : -1;
 }
 
-/* Of a step, all blocks wait in the buffer; those of MPI_AMR that write for others hold theirs, too. */
+/* All blocks of a step wait in the buffer; those of MPI_AMR that write for others hold theirs, too. */
 static int64_t memory(const int64_t *values, const struct und_load *load)
 {
     int64_t bytes = load->step_bytes + HEADER_BYTES + GROWTH_BYTES;
