@@ -2,11 +2,13 @@
 
 #include "text/print.h"
 
+#include <inttypes.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -155,6 +157,13 @@ void und_die_abort(void)
     if (is_in_mpi())
         MPI_Abort(MPI_COMM_WORLD, FAILURE);
     _exit(FAILURE);
+}
+
+void *und_allocate(int64_t count, size_t size, const char *name)
+{
+    void *memory = calloc((size_t)count, size);
+    UND_CHECK(memory, "no memory for %" PRId64 " times %zu bytes of %s", count, size, name);
+    return memory;
 }
 
 const char *und_die_text(int code)

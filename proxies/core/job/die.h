@@ -69,6 +69,9 @@ _Noreturn void und_die_abort(void);
 /* MPI's text for an error code, valid until the next call. */
 const char *und_die_text(int code);
 
+/* Memory of zeros; ends the run where there is none. `name` is what it is for, in the message. */
+void *und_allocate(int64_t count, size_t size, const char *name);
+
 /* `why` follows the message; may be empty. */
 _Noreturn void und_die(const char *file, int line, const char *why, const char *format, ...)
     __attribute__((format(printf, 4, 5)));

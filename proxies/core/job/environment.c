@@ -70,8 +70,7 @@ static void read_nodes(MPI_Comm comm, struct und_environment *environment)
     MPI_Comm_rank(firsts, &rank);
     MPI_Comm_size(firsts, &environment->node_count);
     if (rank == 0) {
-        environment->nodes = calloc((size_t)environment->node_count, sizeof here);
-        UND_CHECK(environment->nodes, "no memory to list %d nodes", environment->node_count);
+        environment->nodes = und_allocate(environment->node_count, sizeof here, "the nodes");
     }
     UND_MPI(MPI_Gather(&here, (int)sizeof here, MPI_BYTE, environment->nodes, (int)sizeof here, MPI_BYTE, 0, firsts),
             failed);

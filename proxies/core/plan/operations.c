@@ -40,16 +40,6 @@ void und_operations_count(const struct und_dump *dump, int64_t rank, int64_t cou
     }
 }
 
-static int64_t larger(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
-static int64_t smaller(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 /* The dump's operations change the files that a rank has. Returns how many it lacked; with enough from the beginning
  * it lacks none. */
 static int64_t advance(struct und_progress *progress, const int64_t counts[UND_BARE_KINDS], bool has_data)
@@ -58,12 +48,12 @@ static int64_t advance(struct und_progress *progress, const int64_t counts[UND_B
     progress->next += counts[UND_CREATE_EMPTY];
     progress->directories += counts[UND_MKDIR];
     if (!has_data && counts[UND_OPEN] + counts[UND_STAT] + counts[UND_SEEK] + counts[UND_SYNC] > 0)
-        lacking = larger(lacking, progress->first + 1 - progress->next);
+        lacking = und_larger(lacking, progress->first + 1 - progress->next);
     if (counts[UND_RENAME] > 0)
-        progress->renamed = larger(progress->renamed, progress->first) + counts[UND_RENAME];
-    lacking = larger(lacking, progress->renamed - progress->next);
+        progress->renamed = und_larger(progress->renamed, progress->first) + counts[UND_RENAME];
+    lacking = und_larger(lacking, progress->renamed - progress->next);
     progress->first += counts[UND_UNLINK];
-    return larger(lacking, progress->first - progress->next);
+    return und_larger(lacking, progress->first - progress->next);
 }
 
 static bool has_bytes(const struct und_dump *dump, int64_t ranks, int64_t rank)
@@ -94,8 +84,8 @@ int64_t und_operations_lacking(const struct und_stream *stream, int64_t ranks, i
             has_data = has_bytes(dump, ranks, rank);
         for (int k = 0; k < dump->count; ++k) {
             const int64_t first = progress.first;
-            lacking = larger(lacking, advance(&progress, counts, has_data));
-            *together = larger(*together, progress.next - first);
+            lacking = und_larger(lacking, advance(&progress, counts, has_data));
+            *together = und_larger(*together, progress.next - first);
         }
     }
     *together += lacking;
@@ -111,8 +101,8 @@ int64_t und_operations_files(const struct und_stream *stream, int64_t ranks)
         und_operations_count(dump, -1, counts);
         for (int k = 0; k < dump->count; ++k) {
             const int64_t first = progress.first;
-            lacking = larger(lacking, advance(&progress, counts, dump->variable_count > 0));
-            most = larger(most, progress.next - first);
+            lacking = und_larger(lacking, advance(&progress, counts, dump->variable_count > 0));
+            most = und_larger(most, progress.next - first);
         }
     }
     /* Each rank may lack one that another has. */
@@ -130,10 +120,10 @@ int64_t und_operations_memory(const struct und_stream *stream, int64_t ranks)
             const struct und_operations *made = &stream->entries[e].operations[i];
             int64_t largest = 0; /* of a rank */
             for (int r = 0; r < made->run_count; ++r)
-                largest = larger(largest, made->runs[r].rows);
-            largest = smaller(largest, INT64_MAX / 4 / stream->entries[e].count) * stream->entries[e].count;
-            sums[made->operation] = smaller(sums[made->operation] + largest, INT64_MAX / 4);
+                largest = und_larger(largest, made->runs[r].rows);
+            largest = und_smaller(largest, INT64_MAX / 4 / stream->entries[e].count) * stream->entries[e].count;
+            sums[made->operation] = und_smaller(sums[made->operation] + largest, INT64_MAX / 4);
         }
-    const int64_t files = sums[UND_CREATE_EMPTY] + larger(sums[UND_RENAME], sums[UND_UNLINK]) + 1;
-    return smaller(smaller(files, all), INT64_MAX / 1024) * 2 * (int64_t)sizeof(uint64_t);
+    const int64_t files = sums[UND_CREATE_EMPTY] + und_larger(sums[UND_RENAME], sums[UND_UNLINK]) + 1;
+    return und_smaller(und_smaller(files, all), INT64_MAX / 1024) * 2 * (int64_t)sizeof(uint64_t);
 }

@@ -68,13 +68,6 @@ struct und_caller {
     struct und_verification *of_reads;     /* of files that no call changes; NULL: these are not compared */
 };
 
-static void *allocate(int64_t count, size_t size, const struct und_stream *stream)
-{
-    void *memory = calloc((size_t)count, size);
-    UND_CHECK(memory, "no memory for the calls of the stream %s", stream->name);
-    return memory;
-}
-
 /* As O_DIRECT wants it. */
 static void *allocate_pages(int64_t bytes, const struct und_stream *stream)
 {
@@ -84,18 +77,13 @@ static void *allocate_pages(int64_t bytes, const struct und_stream *stream)
     return memory;
 }
 
-static int64_t larger(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
 int64_t und_caller_memory(const struct und_stream *stream)
 {
     enum { PATH = 64 };
     const int64_t entry = (int64_t)(3 * sizeof(int64_t) + sizeof(struct file) + sizeof(char *)) + 3 + PATH;
     int64_t largest = 0;
     for (int s = 0; s < stream->step_count; ++s)
-        largest = larger(largest, und_calls_largest(&stream->steps[s].dump->calls));
+        largest = und_larger(largest, und_calls_largest(&stream->steps[s].dump->calls));
     return stream->own.tree->count * entry + UND_MAX_HANDLES * (int64_t)sizeof(struct handle) + largest;
 }
 
@@ -137,7 +125,7 @@ struct und_caller *und_caller_new(const struct und_run *run, int stream, int64_t
 {
     const struct und_stream *what = &run->workload->streams[stream];
     const struct und_tree *tree = what->own.tree;
-    struct und_caller *caller = allocate(1, sizeof *caller, what);
+    struct und_caller *caller = und_allocate(1, sizeof *caller, what->name);
     caller->run = run;
     caller->stream = what;
     caller->index = stream;
@@ -145,10 +133,10 @@ struct und_caller *und_caller_new(const struct und_run *run, int stream, int64_t
     caller->tree = makes ? und_tree_make(run, stream) : und_tree_find(run, stream);
     caller->base = und_pattern_base(run->pattern, &what->content, UND_BYTE);
     UND_CHECK(caller->base, "no memory for transfers of %" PRId64 " bytes", run->pattern->capacity);
-    caller->handles = allocate(UND_MAX_HANDLES, sizeof *caller->handles, what);
-    caller->names = allocate(tree->count, sizeof *caller->names, what);
-    caller->alike = allocate(tree->count, sizeof *caller->alike, what);
-    caller->first = allocate(tree->count, sizeof *caller->first, what);
+    caller->handles = und_allocate(UND_MAX_HANDLES, sizeof *caller->handles, what->name);
+    caller->names = und_allocate(tree->count, sizeof *caller->names, what->name);
+    caller->alike = und_allocate(tree->count, sizeof *caller->alike, what->name);
+    caller->first = und_allocate(tree->count, sizeof *caller->first, what->name);
     for (int64_t i = 0; i < tree->count; ++i) {
         const int64_t name = tree->entries[i].name, in = tree->entries[i].in;
         caller->alike[i] = name < 0 ? i : caller->alike[name];
@@ -156,7 +144,7 @@ struct und_caller *und_caller_new(const struct und_run *run, int stream, int64_t
         if (in >= 0 && caller->first[in] == 0)
             caller->first[in] = i;
     }
-    caller->seen = allocate(tree->count, sizeof *caller->seen, what);
+    caller->seen = und_allocate(tree->count, sizeof *caller->seen, what->name);
     caller->room = allocate_pages(1 + run->pattern->capacity, what);
     begin(caller);
     return caller;
@@ -242,7 +230,7 @@ void und_caller_verify(struct und_caller *caller, struct und_verification *verif
 {
     int64_t passes[UND_MAX_LOOPS + 1];
     caller->of_reads = verification;
-    caller->changes = allocate(caller->stream->own.tree->count, sizeof *caller->changes, caller->stream);
+    caller->changes = und_allocate(caller->stream->own.tree->count, sizeof *caller->changes, caller->stream->name);
     for (int s = 0; s < caller->stream->step_count; ++s) {
         const struct und_call_list *list = &caller->stream->steps[s].dump->calls;
         find_changes(caller, list->calls, list->count, passes, 0);
@@ -324,7 +312,7 @@ static void note_open(struct und_caller *caller, const struct und_call *call, in
         UND_DIE("posix: call %" PRId64 " of the stream %s opens the handle %" PRId64 ", which is open", caller->made,
                 caller->stream->name, call->other);
     handle->descriptor = descriptor;
-    handle->opened = allocate(1, sizeof *handle->opened, caller->stream);
+    handle->opened = und_allocate(1, sizeof *handle->opened, caller->stream->name);
     *handle->opened = (struct opened){.file = file_named(caller, name), .flags = call->flags, .handles = 1};
     caller->opened_count += !caller->seen[name];
     caller->seen[name] = true;
@@ -347,7 +335,8 @@ static void move_below(struct und_caller *caller, int64_t from, int64_t to)
     const struct und_tree *tree = caller->stream->own.tree;
     if (caller->first[from] == 0 || from == to)
         return;
-    int64_t *places = allocate(tree->count, sizeof *places, caller->stream); /* 0: not below; else 1 + the new entry */
+    int64_t *places =
+        und_allocate(tree->count, sizeof *places, caller->stream->name); /* 0: not below; else 1 + the new entry */
     places[from] = 1 + to;
     for (int64_t i = caller->first[from]; i < tree->count; ++i) {
         const int64_t place = tree->entries[i].in < 0 ? 0 : places[tree->entries[i].in];

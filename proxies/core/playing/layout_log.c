@@ -90,8 +90,8 @@ struct und_layout_log *und_layout_log_new(const struct und_run *run, const struc
                                           struct und_error *error)
 {
     const int streams = run->workload->stream_count;
-    struct und_layout_log *layout_log = calloc(1, sizeof *layout_log + (size_t)streams * sizeof layout_log->found[0]);
-    UND_CHECK(layout_log, "no memory for the layouts of %d streams", streams);
+    struct und_layout_log *layout_log =
+        und_allocate(1, sizeof *layout_log + (size_t)streams * sizeof layout_log->found[0], "the layouts");
     layout_log->run = run;
     for (int s = 0; s < streams; ++s)
         begin_found(&layout_log->found[s]);
@@ -270,8 +270,7 @@ static void share_hints(const struct und_run *run, struct found *found)
         UND_MPI(MPI_Send(found->hints, length, MPI_CHAR, 0, 0, run->comm), failed);
     } else if (run->rank == 0) {
         UND_MPI(MPI_Recv(&length, 1, MPI_INT, first, 0, run->comm, MPI_STATUS_IGNORE), failed);
-        found->hints = calloc(1, (size_t)length + 1);
-        UND_CHECK(found->hints, "no memory for the hints in force");
+        found->hints = und_allocate(1, (size_t)length + 1, "the hints in force");
         UND_MPI(MPI_Recv(found->hints, length, MPI_CHAR, first, 0, run->comm, MPI_STATUS_IGNORE), failed);
     }
 }

@@ -12,7 +12,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -79,8 +78,7 @@ struct und_metadata *und_metadata_new(const struct und_run *run, int stream)
     const struct und_stream *what = &run->workload->streams[stream];
     if (!und_stream_operates(what))
         return NULL;
-    struct und_metadata *metadata = calloc(1, sizeof *metadata);
-    UND_CHECK(metadata, "no memory for the operations of the stream %s", what->name);
+    struct und_metadata *metadata = und_allocate(1, sizeof *metadata, what->name);
     metadata->run = run;
     metadata->stream = what;
     metadata->plan = &run->plan->streams[stream];

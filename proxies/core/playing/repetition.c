@@ -124,14 +124,13 @@ static void settle(const struct und_run *run)
 static struct und_stream_player **stream_players_new(const struct und_run *run, struct und_verification *here)
 {
     const int streams = run->workload->stream_count;
-    struct und_stream_player **player = calloc(2 * (size_t)streams, sizeof *player);
-    UND_CHECK(player, "no memory for %d streams", streams);
+    struct und_stream_player **players = und_allocate(2 * streams, sizeof *players, "the streams");
     for (int s = 0; s < streams; ++s) {
         const struct und_stream *stream = &run->workload->streams[s];
         if (run->plan->streams[s].restarts)
-            player[streams + s] = und_stream_player_new(run, s, shifted_rank(run), UND_READ);
+            players[streams + s] = und_stream_player_new(run, s, shifted_rank(run), UND_READ);
         if (run->plan->streams[s].restarts && run->plan->verify)
-            und_stream_player_verify(player[streams + s], here);
+            und_stream_player_verify(players[streams + s], here);
         if (run->plan->only_restarts)
             continue;
         if (stream->operation == UND_READS && stream->source < 0 && run->plan->streams[s].method->has_files)
@@ -139,22 +138,22 @@ static struct und_stream_player **stream_players_new(const struct und_run *run, 
         if (stream->operation == UND_READS && stream->own.owner == UND_EACH_ROW &&
             run->plan->streams[s].method->has_files)
             settle(run);
-        player[s] = und_stream_player_new(run, s, run->rank, stream->operation == UND_READS ? UND_READ : UND_CREATE);
+        players[s] = und_stream_player_new(run, s, run->rank, stream->operation == UND_READS ? UND_READ : UND_CREATE);
         if (stream->source >= 0)
-            und_stream_player_read_from(player[s], player[stream->source]);
+            und_stream_player_read_from(players[s], players[stream->source]);
         else if (run->plan->verify)
-            und_stream_player_verify(player[s], here);
-        und_stream_player_take_operations(player[s]);
+            und_stream_player_verify(players[s], here);
+        und_stream_player_take_operations(players[s]);
     }
-    return player;
+    return players;
 }
 
-static void stream_players_free(const struct und_run *run, struct und_stream_player **player)
+static void stream_players_free(const struct und_run *run, struct und_stream_player **players)
 {
     for (int s = 0; s < 2 * run->workload->stream_count; ++s)
-        if (player[s])
-            und_stream_player_free(player[s]);
-    free(player);
+        if (players[s])
+            und_stream_player_free(players[s]);
+    free(players);
 }
 
 /* The time that passes before a dump, and in it by intent: a run that waits for minutes is none that hangs. */
@@ -181,12 +180,12 @@ static void report(const struct und_run *run, const struct und_event *event, con
 }
 
 /* The ranks that wrote the dump may still hold it, and so may those that read it next. */
-static void drop_cache(const struct und_run *run, struct und_stream_player **player, const struct und_event *event)
+static void drop_cache(const struct und_run *run, struct und_stream_player **players, const struct und_event *event)
 {
-    if (player[event->stream])
-        und_stream_player_drop_cache(player[event->stream], event->dump);
+    if (players[event->stream])
+        und_stream_player_drop_cache(players[event->stream], event->dump);
     UND_MPI(MPI_Barrier(run->comm), "cannot drop files from memory together");
-    und_stream_player_drop_cache(player[run->workload->stream_count + event->stream], event->dump);
+    und_stream_player_drop_cache(players[run->workload->stream_count + event->stream], event->dump);
 }
 
 bool und_run_finds_files(const struct und_run *run, struct und_error *error)
@@ -215,7 +214,7 @@ static bool ends_after(const struct und_workload *workload, int stream, int othe
 }
 
 /* Updated files that stay open do so until the last dump that reads them. */
-static void lend_files(const struct und_run *run, struct und_stream_player **player)
+static void lend_files(const struct und_run *run, struct und_stream_player **players)
 {
     const struct und_workload *workload = run->workload;
     for (int s = 0; !run->plan->only_restarts && s < workload->stream_count; ++s) {
@@ -227,7 +226,7 @@ static void lend_files(const struct und_run *run, struct und_stream_player **pla
             if (workload->streams[reader].source == s && ends_after(workload, reader, last))
                 last = reader;
         if (last != s)
-            und_stream_player_lend(player[s], player[last]);
+            und_stream_player_lend(players[s], players[last]);
     }
 }
 
@@ -253,9 +252,9 @@ static bool knows_growth(const struct und_run *run, const struct und_event *even
 static void play(const struct und_run *run, struct und_record *records, struct sizes *sizes,
                  struct und_verification *here)
 {
-    struct und_stream_player **player = stream_players_new(run, here);
+    struct und_stream_player **players = stream_players_new(run, here);
     struct und_event event;
-    lend_files(run, player);
+    lend_files(run, players);
     und_schedule_rewind(run->schedule);
     tell_requests(run, "last"); /* a name that cannot be written is known before all is measured */
     tell_requests(run, "first");
@@ -265,16 +264,16 @@ static void play(const struct und_run *run, struct und_record *records, struct s
         const int at = event.restart ? run->workload->stream_count + event.stream : event.stream;
         const int64_t position = und_schedule_position(run->schedule, &event);
         if (event.restart && run->plan->drop_cache)
-            drop_cache(run, player, &event);
+            drop_cache(run, players, &event);
         const double due = run->plan->keep_pauses ? end + event.pause_s : zero + event.time_s;
         if (run->plan->verbose && run->rank == 0)
             announce(run, &event, due);
-        und_phase_play(run, player[at], &event, zero, due, &records[position * UND_PHASES]);
+        und_phase_play(run, players[at], &event, zero, due, &records[position * UND_PHASES]);
         end = und_clock();
-        sizes[position].files = und_stream_player_file_count(player[at]);
-        und_stream_player_look(player[at], &sizes[position].file_bytes);
-        und_stream_player_note_layouts(player[at]);
-        struct und_stream_player *closed = event.restart ? NULL : und_stream_player_returns(player[at]);
+        sizes[position].files = und_stream_player_file_count(players[at]);
+        und_stream_player_look(players[at], &sizes[position].file_bytes);
+        und_stream_player_note_layouts(players[at]);
+        struct und_stream_player *closed = event.restart ? NULL : und_stream_player_returns(players[at]);
         if (closed) {
             int64_t known;
             und_stream_player_look(closed, &known);
@@ -285,7 +284,7 @@ static void play(const struct und_run *run, struct und_record *records, struct s
     }
     tell_requests(run, "last");
     und_phase_check_place(run, true);
-    stream_players_free(run, player);
+    stream_players_free(run, players);
 }
 
 /* Reduces a block of events at a time, so that memory does not grow with dumps times ranks. */
@@ -294,9 +293,8 @@ static void reduce(const struct und_run *run, const struct und_record *records, 
 {
     enum { BLOCK = 256 };
     const int64_t count = run->schedule->count;
-    struct und_summary *summaries = calloc(BLOCK * UND_PHASES, sizeof *summaries);
-    struct sizes *sums = calloc(BLOCK, sizeof *sums);
-    UND_CHECK(summaries && sums, "no memory for the results of %d dumps", BLOCK);
+    struct und_summary *summaries = und_allocate(BLOCK * UND_PHASES, sizeof *summaries, "the results");
+    struct sizes *sums = und_allocate(BLOCK, sizeof *sums, "the results");
     for (int64_t first = 0; first < count; first += BLOCK) {
         const int some = count - first < BLOCK ? (int)(count - first) : BLOCK;
         und_summarize(records + first * UND_PHASES, some * UND_PHASES, run->comm, summaries);
@@ -345,11 +343,10 @@ bool und_run_repetition(const struct und_run *run, bool keep, und_take_outcome *
                         struct und_verification *verification, struct und_error *error)
 {
     /* Not a byte of them is touched before its dump is played. */
-    const size_t count = (size_t)run->schedule->count;
-    struct und_record *records = calloc(count * UND_PHASES, sizeof *records);
-    struct sizes *sizes = calloc(count, sizeof *sizes);
-    struct und_verification *here = calloc(1, sizeof *here);
-    UND_CHECK(records && sizes && here, "no memory for the times of %zu dumps", count);
+    const int64_t count = run->schedule->count;
+    struct und_record *records = und_allocate(count * UND_PHASES, sizeof *records, "the times of the dumps");
+    struct sizes *sizes = und_allocate(count, sizeof *sizes, "the sizes of the dumps");
+    struct und_verification *here = und_allocate(1, sizeof *here, "the verification");
     und_watch_pause(run->watch, false);
     play(run, records, sizes, here);
     reduce(run, records, sizes, take, taker);

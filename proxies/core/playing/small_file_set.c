@@ -36,16 +36,9 @@ int64_t und_small_file_set_variable_memory(void)
     return (int64_t)sizeof(struct kind);
 }
 
-static void *allocate(size_t bytes, const struct und_stream *stream)
-{
-    void *capacity = calloc(1, bytes);
-    UND_CHECK(capacity, "no memory for the files of the stream %s", stream->name);
-    return capacity;
-}
-
 struct und_small_file_set *und_small_file_set_new(const struct und_run *run, int stream, int64_t as)
 {
-    struct und_small_file_set *small_files = allocate(sizeof *small_files, &run->workload->streams[stream]);
+    struct und_small_file_set *small_files = und_allocate(1, sizeof *small_files, run->workload->streams[stream].name);
     small_files->run = run;
     small_files->stream = &run->workload->streams[stream];
     small_files->index = stream;
@@ -110,8 +103,8 @@ void und_small_file_set_prepare(struct und_small_file_set *small_files, int dump
     small_files->files =
         und_files_new_numbered(small_files->run, stem, suffix ? suffix : "", stream->own.files_in_directory);
     small_files->files->number_of = number_of;
-    small_files->files->sequence = small_files->sequence =
-        allocate(sizeof *small_files->sequence + (size_t)what->variable_count * sizeof(struct kind), stream);
+    small_files->files->sequence = small_files->sequence = und_allocate(
+        1, sizeof *small_files->sequence + (size_t)what->variable_count * sizeof(struct kind), stream->name);
     small_files->sequence->order = stream->order;
     small_files->sequence->key = und_order_key(&stream->order, dump, 0, 0);
     small_files->contents = und_pattern_identity(small_files->run->plan->seed, stem, strlen(stem), 0);

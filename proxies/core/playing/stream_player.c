@@ -18,18 +18,6 @@ int64_t und_stream_player_piece_memory(void)
     return (int64_t)(sizeof(struct und_piece) + sizeof(int64_t));
 }
 
-static int smaller(int a, int b)
-{
-    return a < b ? a : b;
-}
-
-static void *allocate(int64_t count, size_t size, const struct und_stream *stream)
-{
-    void *capacity = calloc((size_t)count, size);
-    UND_CHECK(capacity, "no memory for %" PRId64 " times %zu bytes of the stream %s", count, size, stream->name);
-    return capacity;
-}
-
 /* Made before the first dump is, and found again for each piece. */
 static struct und_base *base_of(const struct und_stream_player *player, enum und_type type)
 {
@@ -63,7 +51,7 @@ static int64_t most_pieces(const struct und_stream *stream)
 struct und_stream_player *und_stream_player_new(const struct und_run *run, int stream, int64_t as, enum und_mode mode)
 {
     const struct und_stream *what = &run->workload->streams[stream];
-    struct und_stream_player *player = allocate(1, sizeof *player, what);
+    struct und_stream_player *player = und_allocate(1, sizeof *player, what->name);
     player->run = run;
     player->stream = what;
     player->plan = &run->plan->streams[stream];
@@ -75,44 +63,46 @@ struct und_stream_player *und_stream_player_new(const struct und_run *run, int s
     player->group_comm = MPI_COMM_SELF;
     make_bases(player);
     const int64_t pieces = most_pieces(what);
-    player->pieces = allocate(pieces, sizeof *player->pieces, what);
-    player->first_pieces = allocate(pieces + 1, sizeof *player->first_pieces, what);
+    player->pieces = und_allocate(pieces, sizeof *player->pieces, what->name);
+    player->first_pieces = und_allocate(pieces + 1, sizeof *player->first_pieces, what->name);
     if (what->own.owner == UND_EACH_ROW) {
         player->small_files = und_small_file_set_new(run, stream, as);
         player->files = player->sets = 1;
-        player->all_slots = player->slots = allocate(1, sizeof *player->slots, what);
+        player->all_slots = player->slots = und_allocate(1, sizeof *player->slots, what->name);
         player->slots->comm = MPI_COMM_SELF;
         player->slots->stands_for_it = player->makes_files = true;
-        player->is_open = allocate(1, sizeof *player->is_open, what);
+        player->is_open = und_allocate(1, sizeof *player->is_open, what->name);
         return player;
     }
     if (what->own.tree) {
         player->caller = und_caller_new(run, stream, as, true);
         player->sets = 1;
-        player->is_open = allocate(1, sizeof *player->is_open, what);
+        player->is_open = und_allocate(1, sizeof *player->is_open, what->name);
         return player;
     }
     player->files = what->own.files;
-    player->sets = und_stream_updates(what) && what->stays_open ? smaller((int)what->own.names, what->dump_count) : 1;
+    player->sets =
+        und_stream_updates(what) && what->stays_open ? (int)und_smaller(what->own.names, what->dump_count) : 1;
     const int slots = player->sets * player->files;
-    player->all_slots = player->slots = allocate(slots, sizeof *player->slots, what);
-    player->is_open = allocate(player->sets, sizeof *player->is_open, what);
-    player->calls = allocate(pieces, sizeof *player->calls, what);
-    player->marks = allocate(player->files + 1, sizeof *player->marks, what);
+    player->all_slots = player->slots = und_allocate(slots, sizeof *player->slots, what->name);
+    player->is_open = und_allocate(player->sets, sizeof *player->is_open, what->name);
+    player->calls = und_allocate(pieces, sizeof *player->calls, what->name);
+    player->marks = und_allocate(player->files + 1, sizeof *player->marks, what->name);
     player->directories = und_stream_player_new_directories(player);
     if (what->own.names > 0)
-        player->made = allocate(what->own.names, sizeof *player->made, what);
+        player->made = und_allocate(what->own.names, sizeof *player->made, what->name);
     if (what->lookups.every_bytes > 0)
-        player->looked_up = allocate(und_fold_lookups_memory(what), 1, what);
+        player->looked_up = und_allocate(und_fold_lookups_memory(what), 1, what->name);
     if (und_stream_grows(what)) {
-        player->lineages = allocate(pieces, sizeof *player->lineages, what);
+        player->lineages = und_allocate(pieces, sizeof *player->lineages, what->name);
         player->lineage_capacity = (int)pieces;
     }
     for (int s = 0; s < slots; ++s) {
         player->slots[s].comm = MPI_COMM_NULL;
         player->slots[s].files =
             s < player->files ? und_stream_player_new_files(player, s) : player->slots[s % player->files].files;
-        player->slots[s].path = player->slots[s].room = allocate(und_stream_player_path_capacity(player), 1, what);
+        player->slots[s].path = player->slots[s].room =
+            und_allocate(und_stream_player_path_capacity(player), 1, what->name);
     }
     if (what->own.groups < run->ranks)
         UND_MPI(MPI_Comm_split(run->comm, (int)player->group.index, (int)as, &player->group_comm),
@@ -311,14 +301,14 @@ static void choose_comms(struct und_stream_player *player, int dump)
         return;
     player->slots[0].comms_for = key;
 
-    int *mine = allocate(2 * (int64_t)count, sizeof *mine, stream), *rather = mine + count;
+    int *mine = und_allocate(2 * (int64_t)count, sizeof *mine, stream->name), *rather = mine + count;
     for (const struct und_step *step = from; step < to; ++step)
         if (step == from || !step->dump->repeats)
             mark_files(player, step->dump, mine);
     /* The minimum says whether all ranks of the group have bytes, that of the negative whether any has. */
     for (int s = 0; s < count; ++s)
         rather[s] = -mine[s];
-    int *least = allocate(2 * (int64_t)count, sizeof *least, stream);
+    int *least = und_allocate(2 * (int64_t)count, sizeof *least, stream->name);
     UND_MPI(MPI_Allreduce(mine, least, 2 * count, MPI_INT, MPI_MIN, player->group_comm),
             "cannot agree on the files of the stream %s", stream->name);
     for (int s = 0; s < count; ++s) {

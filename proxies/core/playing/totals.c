@@ -36,11 +36,6 @@ static int64_t count_bases(const struct und_workload *workload)
     return bases;
 }
 
-static int64_t larger(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
 /* A file of a set of small files is one row, and no other is open beside it. */
 static int64_t largest_block(const struct und_stream *stream, const struct und_variable *variable, int64_t ranks)
 {
@@ -67,7 +62,7 @@ static int64_t largest_file(const struct und_stream *stream, const struct und_st
         for (int v = 0; v < step->dump->variable_count; ++v) {
             const struct und_variable *variable = &step->dump->variables[v];
             bytes[variable->file] += variable->place ? 0 : (begins ? 1 : step->count) * und_variable_bytes(variable);
-            largest = larger(largest, bytes[variable->file]);
+            largest = und_larger(largest, bytes[variable->file]);
         }
     }
     return largest / parts + (largest % parts > 0);
@@ -91,7 +86,7 @@ struct und_totals und_totals(const struct und_workload *workload, const struct u
                 totals.memory_per_rank += und_fold_marks_memory(stream, workload->ranks);
             else
                 totals.largest_file_bytes =
-                    larger(totals.largest_file_bytes, largest_file(stream, &plans[s], workload->ranks));
+                    und_larger(totals.largest_file_bytes, largest_file(stream, &plans[s], workload->ranks));
         }
         events += stream->dump_count;
         const double last_s = und_dump_time(stream, stream->dump_count - 1) * plan->time_scale;
@@ -102,26 +97,26 @@ struct und_totals und_totals(const struct und_workload *workload, const struct u
             for (int v = 0; v < dump->variable_count; ++v) {
                 const int64_t block = largest_block(stream, &dump->variables[v], workload->ranks);
                 const int64_t most = und_plan_transfer_bytes(&dump->variables[v], &plans[s]);
-                largest = larger(largest, block < most ? block : most);
-                step =
-                    stream->own.owner == UND_EACH_ROW ? larger(step, block) : step + block * dump->variables[v].count;
+                largest = und_larger(largest, block < most ? block : most);
+                step = stream->own.owner == UND_EACH_ROW ? und_larger(step, block)
+                                                         : step + block * dump->variables[v].count;
                 begun += dump->variables[v].nonblocking ? block * dump->variables[v].count : 0;
                 here += stream->own.owner == UND_EACH_ROW ? 1 : dump->variables[v].count;
             }
-            pieces = larger(pieces, here);
-            in_flight = larger(in_flight, begun);
-            load.step_bytes = larger(load.step_bytes, step);
+            pieces = und_larger(pieces, here);
+            in_flight = und_larger(in_flight, begun);
+            load.step_bytes = und_larger(load.step_bytes, step);
         }
         for (int e = 0; e < stream->entry_count; ++e)
-            largest = larger(largest, und_calls_largest(&stream->entries[e].calls));
+            largest = und_larger(largest, und_calls_largest(&stream->entries[e].calls));
         if (stream->own.tree) { /* files that are there before are written in larger calls */
             totals.memory_per_rank += und_caller_memory(stream);
-            largest = larger(largest, UND_PERIOD);
+            largest = und_larger(largest, UND_PERIOD);
         }
         if (stream->own.owner == UND_EACH_ROW && plans[s].stored_bytes > 0)
-            totals.largest_file_bytes = larger(totals.largest_file_bytes, load.step_bytes);
+            totals.largest_file_bytes = und_larger(totals.largest_file_bytes, load.step_bytes);
         load.transfer_bytes = largest;
-        totals.largest_transfer = larger(totals.largest_transfer, largest);
+        totals.largest_transfer = und_larger(totals.largest_transfer, largest);
         totals.memory_per_rank += pieces * (stream->own.owner == UND_EACH_ROW ? und_small_file_set_variable_memory()
                                                                               : und_stream_player_piece_memory());
         totals.memory_per_rank += und_fold_lookups_memory(stream) + in_flight;

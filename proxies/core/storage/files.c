@@ -53,8 +53,7 @@ struct und_files *und_files_new(const struct und_run *run, const struct und_name
     const char *directory = run->plan->directory;
     const size_t stem = strlen(names->stem) + 1, tail = strlen(names->tail) + 1, root = strlen(directory) + 1;
     const size_t bytes = stem + tail + root + (parents ? bytes_of(&parents->names) : 0) + bytes_of(names);
-    struct und_files *files = calloc(1, sizeof *files + bytes);
-    UND_CHECK(files, "no memory for the names of %s", names->stem);
+    struct und_files *files = und_allocate(1, sizeof *files + bytes, names->stem);
     files->directory = run->directory;
     files->parents = parents;
     files->group = group;

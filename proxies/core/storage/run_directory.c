@@ -12,7 +12,6 @@
 #include <linux/openat2.h>
 #include <stdatomic.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -123,8 +122,7 @@ static void name_open(int descriptor, char *path, size_t size)
 
 struct und_directory *und_directory_new(struct und_watch *watch)
 {
-    struct und_directory *directory = calloc(1, sizeof *directory);
-    UND_CHECK(directory, "no memory for the run directory");
+    struct und_directory *directory = und_allocate(1, sizeof *directory, "the run directory");
     directory->watch = watch;
     directory->descriptor = directory->entry.parent = directory->claim.parent = directory->result.parent = -1;
     directory->home = AT_FDCWD;

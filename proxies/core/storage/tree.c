@@ -27,13 +27,6 @@ struct und_run_tree {
     char name[NAME_BYTES];
 };
 
-static void *allocate(int64_t count, size_t size, const char *set)
-{
-    void *memory = calloc((size_t)count, size);
-    UND_CHECK(memory, "no memory for the %" PRId64 " entries of %s", count, set);
-    return memory;
-}
-
 /* Each rank removes its own files where it has made them. What has come elsewhere since, with a directory or by a link,
  * goes with the directories, which one rank removes for all. */
 static void remove_made(const struct und_run_tree *made, enum und_removal part)
@@ -75,7 +68,7 @@ static char *path_of(const struct und_run_tree *made, int64_t entry)
     const struct und_entry *here = &made->tree->entries[entry];
     const int64_t in = here->in, name = here->name < 0 ? entry : here->name;
     const size_t bytes = (in < 0 ? 0 : strlen(made->paths[in])) + 24;
-    char *path = allocate(1, bytes, made->name);
+    char *path = und_allocate(1, bytes, made->name);
     if (here->top)
         return strcpy(path, ".");
     snprintf(path, bytes, "%s%s%" PRId64, in < 0 ? "" : made->paths[in], in < 0 ? "" : "/", name);
@@ -136,12 +129,12 @@ static void make_entries(const struct und_run *run, int stream, struct und_run_t
 struct und_run_tree *und_tree_make(const struct und_run *run, int stream)
 {
     const struct und_stream *what = &run->workload->streams[stream];
-    struct und_run_tree *made = allocate(1, sizeof *made, what->set->name);
+    struct und_run_tree *made = und_allocate(1, sizeof *made, what->set->name);
     made->home = run->directory;
     made->tree = what->own.tree;
     snprintf(made->name, sizeof made->name, "%s.tree", what->set->name);
-    made->paths = allocate(made->tree->count, sizeof *made->paths, made->name);
-    made->touched = allocate(made->tree->count, 1, made->name);
+    made->paths = und_allocate(made->tree->count, sizeof *made->paths, made->name);
+    made->touched = und_allocate(made->tree->count, 1, made->name);
     for (; made->count < made->tree->count; ++made->count)
         made->paths[made->count] = path_of(made, made->count);
     made->directory = -1;

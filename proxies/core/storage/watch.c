@@ -146,8 +146,7 @@ static void note(struct und_watch *watch, const char *operation, const char *pat
 
 struct und_watch *und_watch_new(int rank)
 {
-    struct und_watch *watch = calloc(1, sizeof *watch);
-    UND_CHECK(watch, "no memory for --watchdog");
+    struct und_watch *watch = und_allocate(1, sizeof *watch, "--watchdog");
     watch->rank = rank;
     watch->free_bytes = -1;
     return watch;

@@ -76,16 +76,19 @@ static const char *shown(const json_t *value, char *text, size_t size)
     return text;
 }
 
-static bool unexpected(struct und_strict *at, const json_t *value, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
+static bool unexpected(struct und_strict *at, const char *key, const json_t *value, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
 
-static bool unexpected(struct und_strict *at, const json_t *value, const char *format, ...)
+/* The value of a key, or with NULL that in hand, is not what was expected. */
+static bool unexpected(struct und_strict *at, const char *key, const json_t *value, const char *format, ...)
 {
     char wanted[512], found[128];
     va_list list;
     va_start(list, format);
     vsnprintf(wanted, sizeof wanted, format, list);
     va_end(list);
+    if (key)
+        und_strict_key(at, key);
     return und_strict_fail(at, "expected %s, found %s", wanted, shown(value, found, sizeof found));
 }
 
@@ -119,7 +122,7 @@ bool und_strict_object_with(struct und_strict *at, const json_t *value, const ch
 {
     char list[512];
     if (!json_is_object(value))
-        return unexpected(at, value, "an object with the keys %s", joined(keys, " and ", list, sizeof list));
+        return unexpected(at, NULL, value, "an object with the keys %s", joined(keys, " and ", list, sizeof list));
     const char *key;
     json_t *ignored;
     /* jansson's iteration takes a mutable object, but changes nothing. */
@@ -141,29 +144,24 @@ bool und_strict_object_with(struct und_strict *at, const json_t *value, const ch
 bool und_strict_array(struct und_strict *at, const json_t *object, const char *key, size_t least, size_t most,
                       const json_t **array)
 {
-    const size_t mark = und_strict_key(at, key);
     const json_t *value = json_object_get(object, key);
+    const size_t size = json_array_size(value);
     *array = value;
     if (!json_is_array(value))
-        return unexpected(at, value, "an array");
-    const size_t size = json_array_size(value);
-    if (size < least || size > most)
-        return most == SIZE_MAX ? und_strict_fail(at, "expected at least %zu element%s, found %zu", least,
-                                                  least == 1 ? "" : "s", size)
-                                : und_strict_fail(at, "expected %zu to %zu elements, found %zu", least, most, size);
-    und_strict_up(at, mark);
-    return true;
+        return unexpected(at, key, value, "an array");
+    if (size >= least && size <= most)
+        return true;
+    und_strict_key(at, key);
+    return most == SIZE_MAX
+               ? und_strict_fail(at, "expected at least %zu element%s, found %zu", least, least == 1 ? "" : "s", size)
+               : und_strict_fail(at, "expected %zu to %zu elements, found %zu", least, most, size);
 }
 
 bool und_strict_text(struct und_strict *at, const json_t *object, const char *key, const char **text)
 {
-    const size_t mark = und_strict_key(at, key);
     const json_t *value = json_object_get(object, key);
-    if (!json_is_string(value))
-        return unexpected(at, value, "a string");
     *text = json_string_value(value);
-    und_strict_up(at, mark);
-    return true;
+    return *text || unexpected(at, key, value, "a string");
 }
 
 static bool is_identifier(const char *text)
@@ -176,52 +174,41 @@ static bool is_identifier(const char *text)
 bool und_strict_identifier(struct und_strict *at, const json_t *object, const char *key, const char **text)
 {
     const json_t *value = json_object_get(object, key);
-    const size_t mark = und_strict_key(at, key);
-    if (!json_is_string(value) || !is_identifier(json_string_value(value)))
-        return unexpected(at, value,
-                          "a name of at most %d letters, digits, '_', '.' and '-' that begins with a letter or digit",
-                          MOST_IDENTIFIER);
     *text = json_string_value(value);
-    und_strict_up(at, mark);
-    return true;
+    return (*text && is_identifier(*text)) ||
+           unexpected(at, key, value,
+                      "a name of at most %d letters, digits, '_', '.' and '-' that begins with a letter or digit",
+                      MOST_IDENTIFIER);
 }
 
 bool und_strict_choice(struct und_strict *at, const json_t *object, const char *key, const char *const *choices,
                        int *choice)
 {
     char list[512];
-    const size_t mark = und_strict_key(at, key);
     const json_t *value = json_object_get(object, key);
     const char *text = json_string_value(value);
     for (*choice = 0; text && choices[*choice]; ++*choice)
-        if (strcmp(text, choices[*choice]) == 0) {
-            und_strict_up(at, mark);
+        if (strcmp(text, choices[*choice]) == 0)
             return true;
-        }
-    return unexpected(at, value, "%s", joined(choices, " or ", list, sizeof list));
+    return unexpected(at, key, value, "%s", joined(choices, " or ", list, sizeof list));
 }
 
-static bool integer(struct und_strict *at, const json_t *value, int64_t least, int64_t most, int64_t *number)
+static bool integer(struct und_strict *at, const char *key, const json_t *value, int64_t least, int64_t most,
+                    int64_t *number)
 {
     if (json_is_integer(value) && json_integer_value(value) >= least && json_integer_value(value) <= most) {
         *number = json_integer_value(value);
         return true;
     }
-    if (least == INT64_MIN && most == INT64_MAX)
-        return unexpected(at, value, "an integer");
     if (most == INT64_MAX)
-        return unexpected(at, value, "an integer of at least %" PRId64, least);
-    return unexpected(at, value, "an integer from %" PRId64 " to %" PRId64, least, most);
+        return unexpected(at, key, value, "an integer of at least %" PRId64, least);
+    return unexpected(at, key, value, "an integer from %" PRId64 " to %" PRId64, least, most);
 }
 
 bool und_strict_integer(struct und_strict *at, const json_t *object, const char *key, int64_t least, int64_t most,
                         int64_t *number)
 {
-    const size_t mark = und_strict_key(at, key);
-    if (!integer(at, json_object_get(object, key), least, most, number))
-        return false;
-    und_strict_up(at, mark);
-    return true;
+    return integer(at, key, json_object_get(object, key), least, most, number);
 }
 
 bool und_strict_integer_or_null(struct und_strict *at, const json_t *object, const char *key, int64_t least,
@@ -233,13 +220,9 @@ bool und_strict_integer_or_null(struct und_strict *at, const json_t *object, con
 
 bool und_strict_seconds(struct und_strict *at, const json_t *object, const char *key, double *seconds)
 {
-    const size_t mark = und_strict_key(at, key);
     const json_t *value = json_object_get(object, key);
-    if (!json_is_number(value) || !(json_number_value(value) >= 0))
-        return unexpected(at, value, "seconds, a number of at least 0");
     *seconds = json_number_value(value);
-    und_strict_up(at, mark);
-    return true;
+    return (json_is_number(value) && *seconds >= 0) || unexpected(at, key, value, "seconds, a number of at least 0");
 }
 
 bool und_strict_seconds_or_null(struct und_strict *at, const json_t *object, const char *key)
@@ -250,43 +233,26 @@ bool und_strict_seconds_or_null(struct und_strict *at, const json_t *object, con
 
 bool und_strict_positive(struct und_strict *at, const json_t *object, const char *key, double most, double *number)
 {
-    const size_t mark = und_strict_key(at, key);
     const json_t *value = json_object_get(object, key);
-    char expected[64];
-    snprintf(expected, sizeof expected, "a number above 0 and at most %.15g", most);
-    if (!json_is_number(value) || !(json_number_value(value) > 0 && json_number_value(value) <= most))
-        return unexpected(at, value, "%s", expected);
     *number = json_number_value(value);
-    und_strict_up(at, mark);
-    return true;
+    return (json_is_number(value) && *number > 0 && *number <= most) ||
+           unexpected(at, key, value, "a number above 0 and at most %.15g", most);
 }
 
 bool und_strict_share(struct und_strict *at, const json_t *object, const char *key, double *share)
 {
-    const size_t mark = und_strict_key(at, key);
     const json_t *value = json_object_get(object, key);
-    if (!json_is_number(value) || !(json_number_value(value) >= 0 && json_number_value(value) <= 1))
-        return unexpected(at, value, "a number from 0 to 1");
     *share = json_number_value(value);
-    und_strict_up(at, mark);
-    return true;
-}
-
-bool und_strict_flag(struct und_strict *at, const json_t *object, const char *key, bool *flag)
-{
-    const size_t mark = und_strict_key(at, key);
-    const json_t *value = json_object_get(object, key);
-    if (!json_is_boolean(value))
-        return unexpected(at, value, "true or false");
-    *flag = json_is_true(value);
-    und_strict_up(at, mark);
-    return true;
+    return (json_is_number(value) && *share >= 0 && *share <= 1) || unexpected(at, key, value, "a number from 0 to 1");
 }
 
 bool und_strict_flag_or_null(struct und_strict *at, const json_t *object, const char *key, bool *flag)
 {
     const json_t *value = json_object_get(object, key);
-    return !value || json_is_null(value) || und_strict_flag(at, object, key, flag);
+    if (!value || json_is_null(value))
+        return true;
+    *flag = json_is_true(value);
+    return json_is_boolean(value) || unexpected(at, key, value, "true or false");
 }
 
 bool und_strict_integers(struct und_strict *at, const json_t *object, const char *key, size_t least, size_t most,
@@ -299,7 +265,7 @@ bool und_strict_integers(struct und_strict *at, const json_t *object, const char
     *count = json_array_size(array);
     for (size_t i = 0; i < *count; ++i) {
         const size_t here = und_strict_element(at, i);
-        if (!integer(at, json_array_get(array, i), 1, INT64_MAX, &numbers[i]))
+        if (!integer(at, NULL, json_array_get(array, i), 1, INT64_MAX, &numbers[i]))
             return false;
         und_strict_up(at, here);
     }

@@ -52,7 +52,6 @@ bool und_strict_seconds(struct und_strict *at, const json_t *object, const char 
 bool und_strict_seconds_or_null(struct und_strict *at, const json_t *object, const char *key);
 bool und_strict_positive(struct und_strict *at, const json_t *object, const char *key, double most, double *number);
 bool und_strict_share(struct und_strict *at, const json_t *object, const char *key, double *share);
-bool und_strict_flag(struct und_strict *at, const json_t *object, const char *key, bool *flag);
 bool und_strict_flag_or_null(struct und_strict *at, const json_t *object, const char *key, bool *flag);
 
 /* The elements of an array of integers; `numbers` holds `most` of them. */

@@ -2,11 +2,6 @@
 
 #include <string.h>
 
-static int64_t smaller(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 struct und_group und_group_at(int64_t index, int64_t ranks, int64_t groups)
 {
     /* Rank r belongs to floor(r * groups / ranks). Both are below 2^31, so the products fit. */
@@ -26,7 +21,7 @@ struct und_group und_group_of(int64_t rank, int64_t ranks, int64_t groups)
 /* Rows before part `part` when n rows are cut evenly into `parts`. */
 static int64_t even_before(int64_t n, int64_t parts, int64_t part)
 {
-    return part * (n / parts) + smaller(part, n % parts);
+    return part * (n / parts) + und_smaller(part, n % parts);
 }
 
 /* Whole rounds give each rank a block; the rows of the last round are dealt from rank 0 on. */
@@ -58,7 +53,7 @@ static int64_t rows_before(const struct und_variable *variable, int64_t ranks, i
         return cyclic_before(variable, ranks, rank);
     int64_t rows = 0;
     for (int i = 0; i < variable->run_count && rank > 0; ++i) {
-        const int64_t some = smaller(rank, variable->runs[i].ranks);
+        const int64_t some = und_smaller(rank, variable->runs[i].ranks);
         rows += some * variable->runs[i].rows;
         rank -= some;
     }
@@ -131,7 +126,7 @@ void und_decomposition_place(const struct und_variable *variable, int64_t ranks,
     block->count[0] = rows_before(variable, ranks, rank + 1) - begin;
     if (variable->rule == UND_CYCLIC && block->count[0] > 0) {
         block->start[0] = rank == group->first ? 0 : variable->block * (rank - group->first);
-        block->count[0] = smaller(variable->block, block->count[0]);
+        block->count[0] = und_smaller(variable->block, block->count[0]);
     }
 }
 
@@ -157,14 +152,14 @@ struct und_share und_decomposition_share(const struct und_variable *variable, in
         return share;
     }
     /* A block is not larger than the variable here, so that the products fit. */
-    const int64_t rows = variable->shape[0], block = smaller(variable->block, rows);
-    share.first = smaller(rank, rows / block + 1) * block;
+    const int64_t rows = variable->shape[0], block = und_smaller(variable->block, rows);
+    share.first = und_smaller(rank, rows / block + 1) * block;
     share.block = block;
     share.leap = block * (ranks - 1);
     const int64_t rest = rows - share.first;
     if (rest > 0) {
         const int64_t round = block * ranks;
-        share.count = rest / round * block + smaller(rest % round, block);
+        share.count = rest / round * block + und_smaller(rest % round, block);
     }
     return share;
 }
@@ -234,7 +229,7 @@ void und_cut_begin_dealt(struct und_cut *cut, const struct und_dataset *dataset,
         cut->consecutive = cut->consecutive && block->count[cut->dim] == dataset->shape[cut->dim];
         --cut->dim;
     }
-    cut->rows = smaller(most / inner, block->count[cut->dim]);
+    cut->rows = und_smaller(most / inner, block->count[cut->dim]);
     cut->calls_of_block = calls_of_rows(cut, block->count[0]);
     cut->calls = (deal->blocks - 1) * cut->calls_of_block + calls_of_rows(cut, deal->last_rows);
     cut->elements = elements / block->count[0] * ((deal->blocks - 1) * block->count[0] + deal->last_rows);
@@ -247,7 +242,7 @@ void und_cut_go(struct und_cut *cut, int64_t call)
     cut->call = call;
     if (call >= cut->calls)
         return;
-    const int64_t number = smaller(call / cut->calls_of_block, cut->deal.blocks - 1);
+    const int64_t number = und_smaller(call / cut->calls_of_block, cut->deal.blocks - 1);
     const int64_t first = cut->block.start[0] + number * cut->deal.step;
     const int64_t rows = number == cut->deal.blocks - 1 ? cut->deal.last_rows : cut->block.count[0];
     call -= number * cut->calls_of_block;
@@ -259,7 +254,7 @@ void und_cut_go(struct und_cut *cut, int64_t call)
             const int64_t parts = (count - 1) / cut->rows + 1, part = call % parts;
             call /= parts;
             cut->box.start[d] = start + part * cut->rows;
-            cut->box.count[d] = smaller(cut->rows, count - part * cut->rows);
+            cut->box.count[d] = und_smaller(cut->rows, count - part * cut->rows);
             cut->left = parts - 1 - part;
             cut->last_rows = count - (parts - 1) * cut->rows;
         } else if (d < dim) {

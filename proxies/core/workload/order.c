@@ -1,17 +1,8 @@
 #include "workload/order.h"
 
-/* A hash of 64 bits (the finalizer of splitmix64). */
-static uint64_t mix(uint64_t value)
-{
-    value += 0x9e3779b97f4a7c15u;
-    value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9u;
-    value = (value ^ (value >> 27)) * 0x94d049bb133111ebu;
-    return value ^ (value >> 31);
-}
-
 uint64_t und_order_key(const struct und_order *order, int64_t dump, int64_t variable, int64_t rank)
 {
-    return mix(mix(mix(mix(order->seed) ^ (uint64_t)dump) ^ (uint64_t)variable) ^ (uint64_t)rank);
+    return und_mix(und_mix(und_mix(und_mix(order->seed) ^ (uint64_t)dump) ^ (uint64_t)variable) ^ (uint64_t)rank);
 }
 
 /* A Feistel network of four rounds is a permutation of the numbers of 2 * half bits, at most four
@@ -28,7 +19,7 @@ static int64_t shuffled(uint64_t key, int64_t n, int64_t position)
     do {
         uint64_t left = number >> half, right = number & mask;
         for (uint64_t round = 0; round < 4; ++round) {
-            const uint64_t next = left ^ (mix(key ^ (round << 56) ^ right) & mask);
+            const uint64_t next = left ^ (und_mix(key ^ (round << 56) ^ right) & mask);
             left = right;
             right = next;
         }

@@ -7,6 +7,15 @@
 
 #include <stdint.h>
 
+/* SplitMix64 (Steele, Lea and Flood 2014): a number from all 64 bits of another. */
+static inline uint64_t und_mix(uint64_t value)
+{
+    value += 0x9e3779b97f4a7c15U;
+    value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9U;
+    value = (value ^ (value >> 27)) * 0x94d049bb133111ebU;
+    return value ^ (value >> 31);
+}
+
 enum und_order_rule { UND_CONSECUTIVE, UND_STRIDED, UND_SHUFFLED };
 
 struct und_order {

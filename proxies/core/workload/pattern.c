@@ -11,14 +11,6 @@ enum { WAVES = 16 };
 enum { PAGE_BYTES = 4096 };
 
 /* splitmix64 (Steele, Lea, Flood 2014): its output function mixes all bits of its argument. */
-static uint64_t mix(uint64_t x)
-{
-    x += 0x9e3779b97f4a7c15U;
-    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9U;
-    x = (x ^ (x >> 27)) * 0x94d049bb133111ebU;
-    return x ^ (x >> 31);
-}
-
 int64_t und_pattern_memory(int64_t largest_transfer_bytes)
 {
     /* A hash stamped at the end of a transfer may reach beyond it. */
@@ -58,9 +50,9 @@ bool und_content_equal(const struct und_content *one, const struct und_content *
 static void fill_random(unsigned char *bytes, uint64_t seed, double compressibility)
 {
     const size_t zeros = (size_t)lround(compressibility * UND_STAMP_STEP);
-    uint64_t state = mix(seed);
+    uint64_t state = und_mix(seed);
     for (int64_t i = 0; i < UND_PERIOD; i += (int64_t)sizeof state) {
-        state = mix(state);
+        state = und_mix(state);
         memcpy(bytes + i, &state, sizeof state);
     }
     for (int64_t block = 0; block < UND_PERIOD; block += UND_STAMP_STEP)
@@ -101,7 +93,7 @@ static void fill_values(unsigned char *bytes, uint64_t seed, enum und_type type,
         [UND_U64] = {9e18, 4e18},   [UND_F32] = {300, 50},  [UND_F64] = {300, 50},
     };
     const int64_t size = und_type_bytes(type), count = UND_PERIOD / size;
-    const double turn = 2 * acos(-1.0), phase = (double)(mix(seed) >> 11) * 0x1p-53;
+    const double turn = 2 * acos(-1.0), phase = (double)(und_mix(seed) >> 11) * 0x1p-53;
     for (int64_t i = 0; i < count; ++i) {
         const double wave = waves ? sin(turn * (phase + (double)i * WAVES / (double)count)) : 0;
         put(bytes + i * size, type, scales[type].mean + scales[type].amplitude * wave);
@@ -163,15 +155,15 @@ struct und_base *und_pattern_base(struct und_pattern *pattern, const struct und_
 
 uint64_t und_pattern_identity(uint64_t seed, const char *name, size_t length, int64_t generation)
 {
-    uint64_t identity = mix(seed);
+    uint64_t identity = und_mix(seed);
     for (size_t i = 0; i < length; ++i)
-        identity = mix(identity ^ (unsigned char)name[i]);
-    return mix(identity ^ (uint64_t)generation);
+        identity = und_mix(identity ^ (unsigned char)name[i]);
+    return und_mix(identity ^ (uint64_t)generation);
 }
 
 uint64_t und_pattern_numbered(uint64_t identity, int64_t number)
 {
-    return mix(identity ^ (uint64_t)number);
+    return und_mix(identity ^ (uint64_t)number);
 }
 
 unsigned char *und_base_buffer(struct und_base *base)
@@ -205,13 +197,13 @@ const unsigned char *und_base_consecutive(struct und_base *base, uint64_t identi
     const int64_t first = offset - (int64_t)((uint64_t)offset % UND_STAMP_STEP), end = offset + bytes;
     if (base->stamp_stride == 1) {
         for (int64_t at = first; at < end; at += UND_STAMP_STEP) {
-            const uint64_t word = mix(identity ^ (uint64_t)at);
+            const uint64_t word = und_mix(identity ^ (uint64_t)at);
             memcpy(data + (at - offset), &word, sizeof word);
         }
     } else if (base->stamp_stride > 1) {
         for (int64_t at = first; at < end; at += UND_STAMP_STEP) {
             unsigned char *to = data + (at - offset) + base->stamp_first;
-            const uint64_t word = mix(identity ^ (uint64_t)at);
+            const uint64_t word = und_mix(identity ^ (uint64_t)at);
             for (int i = 0; i < UND_STAMP_BYTES; ++i)
                 to[i * base->stamp_stride] = (unsigned char)(word >> 8 * i);
         }

@@ -1,7 +1,6 @@
 #include "workload/stream.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 bool und_content_read(struct und_strict *at, const json_t *stream, struct und_content *content)
 {

@@ -52,6 +52,16 @@ struct und_operations {
 /* As the descriptor calls them, ending with NULL. */
 extern const char *const und_type_names[], *const und_rule_names[], *const und_bare_names[];
 
+static inline int64_t und_smaller(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static inline int64_t und_larger(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
 /* a * b of numbers that are not negative, or -1 when the product or one of them does not fit. */
 int64_t und_product(int64_t a, int64_t b);
 
