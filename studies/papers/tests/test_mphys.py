@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -450,9 +449,8 @@ def test_a_specification_of_one_s_own(tmp_path: Path) -> None:
     assert again.exit_code == 2 and "exists already" in again.stderr
 
 
-def test_the_example_of_the_how_to_is_a_specification(tmp_path: Path) -> None:
-    page = (ROOT / "docs" / "how-to" / "compose-a-workload.md").read_text()
-    [example] = re.findall(r"(?s)```json\n(.*?)```", page)
+def test_the_example_of_the_docs_is_a_specification(tmp_path: Path) -> None:
+    example = (ROOT / "docs" / "plume.json").read_text()
     done = compose(example, tmp_path, "-o", str(tmp_path / "plume.json"))
     assert done.exit_code == 0, done.stderr
     checkpoint, visualization = workload.load(tmp_path / "plume.json").streams
