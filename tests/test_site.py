@@ -13,7 +13,7 @@ import pytest
 from understudy.cli import main
 from understudy.paths import ROOT
 
-COPIED = ("docs", "schemas", "checks", "traces", "python", "configs")
+COPIED = ("applications", "docs", "schemas", "checks", "traces", "python", "configs")
 
 
 def build(root: Path, to: Path) -> subprocess.CompletedProcess[str]:
@@ -68,6 +68,15 @@ def test_no_page_loads_anything_from_elsewhere(site: Path) -> None:
             r'<link[^>]*rel="?(?:stylesheet|preload)[^>]*href="?(https?:|//)', text
         )
         assert not loaded, page
+
+
+def test_the_search_needs_no_server(site: Path) -> None:
+    """A browser may not fetch the index from file://, nor start a worker: both are scripts."""
+    index = (site / "search" / "search_index.js").read_text(encoding="utf-8")
+    found = {row["location"] for row in json.loads(index.partition("=")[2])["docs"]}
+    assert "how-to/install.html#without-a-network" in found
+    shim = re.search(r'<script src="([^"]*iframe-worker[^"]*)"', (site / "index.html").read_text())
+    assert shim and "IFrameWorker" in (site / shim[1]).read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(
