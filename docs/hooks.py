@@ -99,7 +99,11 @@ def _variables() -> Iterator[str]:
         "parameters with `-P NAME=VALUE,...`. *Of* is the class that has it; the checks inherit "
         "them.\n\n| name | kind | type or values | default | of | |\n|---|---|---|---|---|---|"
     )
-    sources = [*(ROOT / "python/understudy/reframe").glob("*.py"), *(ROOT / "checks").glob("*.py")]
+    sources = [
+        *(ROOT / "python/understudy/reframe").rglob("*.py"),
+        *(ROOT / "checks").glob("*.py"),
+        *ROOT.glob("studies/*/understudy_*/checks/*.py"),
+    ]
     rows = sorted(row for path in sources for row in _of_source(path))
     yield from (f"| {' | '.join(row)} |" for row in rows)
 
