@@ -16,8 +16,6 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
-from understudy.cli import main
-
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
 PAGES = {"index.md": "README.md", "contributing.md": "CONTRIBUTING.md"}
@@ -76,6 +74,8 @@ def _generated(target: Path, files: Files) -> bool:
 
 
 def _commands() -> Iterator[str]:
+    from understudy.cli import main  # not above: mkdocs takes back what a hook adds to sys.path
+
     yield "# Commands\n\nWhat `--help` prints, of every command.\n"
     yield from _command(main, "understudy", 2)
 
