@@ -94,14 +94,19 @@ def _command(command: click.Command, name: str, level: int) -> Iterator[str]:
 
 
 def _variables() -> Iterator[str]:
+    checks = sorted((ROOT / "checks").glob("*.py"))
+    yield "# Checks\n\n| check | question |\n|---|---|"
+    for path in checks:
+        asks = (ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or "").split("\n\n")
+        yield f"| `{path.stem}` | {' '.join(asks[0].split())} |"
     yield (
-        "# Variables and parameters of checks\n\nSet variables with `-S [CHECK.]NAME=VALUE`, and "
+        "\n## Variables and parameters\n\nSet variables with `-S [CHECK.]NAME=VALUE`, and "
         "parameters with `-P NAME=VALUE,...`. *Of* is the class that has it; the checks inherit "
         "them.\n\n| name | kind | type or values | default | of | |\n|---|---|---|---|---|---|"
     )
     sources = [
         *(ROOT / "python/understudy/reframe").rglob("*.py"),
-        *(ROOT / "checks").glob("*.py"),
+        *checks,
         *ROOT.glob("studies/*/understudy_*/checks/*.py"),
     ]
     rows = sorted(row for path in sources for row in _of_source(path))
