@@ -11,7 +11,7 @@ the first call is measured by a program that makes no calls, and subtracted.
     python -m benchmarks.requests                       # all programs on all storages
     python -m benchmarks.requests --program sort --storage open2ms
     python -m benchmarks.requests --series third               # kept in benchmarks/requests.jsonl
-    python -m benchmarks.requests --markdown docs/results/requests.md
+    python -m benchmarks.requests --kept                       # the tables of the kept cases
     python -m benchmarks.requests --from counters              # of Darshan (DARSHAN_RUNTIME)
 
 Replicas from counters are judged otherwise (see `benchmarks.support.counted`). The player tells
@@ -432,20 +432,13 @@ def table(found: Sequence[Row]) -> list[str]:
     return [*rows, *(line for each in told_of for line in ("", *textwrap.wrap(each, COLUMNS_MAX)))]
 
 
-def write_tables(page: Path) -> None:
-    """The tables of a page, each behind the comment that names its series, from what is kept."""
-    kept = [path.read_text() for path in KEPT.values()]
-    found = [json.loads(line) for text in kept for line in text.splitlines()]
-    lines: list[str] = []
-    within = False
-    for line in page.read_text().splitlines():
-        within = within and line != "<!-- end -->"
-        if not within:
-            lines.append(line)
-        if line.startswith("<!-- series "):
-            within, name = True, line.split()[2]
-            lines += ["", *table([case for case in found if case["series"] == name]), ""]
-    page.write_text("\n".join(lines) + "\n")
+def kept(source: str) -> dict[str, list[Row]]:
+    """The kept cases of a front end, by series."""
+    found: dict[str, list[Row]] = {}
+    for line in KEPT[source].read_text(encoding="utf-8").splitlines():
+        case: Row = json.loads(line)
+        found.setdefault(case["series"], []).append(case)
+    return found
 
 
 def main() -> None:
@@ -455,12 +448,12 @@ def main() -> None:
     parser.add_argument("--storage", choices=STORAGES, action="append", help="default: all")
     parser.add_argument("--from", dest="source", choices=SOURCES, default="trace")
     parser.add_argument("--series", help="append the cases to those kept, with this name")
-    parser.add_argument(
-        "--markdown", type=Path, metavar="PAGE", help="only write the tables of a page anew"
-    )
+    parser.add_argument("--kept", action="store_true", help="only print the cases that are kept")
     given = parser.parse_args()
-    if given.markdown:
-        return write_tables(given.markdown)
+    if given.kept:
+        for series, found in kept(given.source).items():
+            print(f"\n## {series}\n", *table(found), sep="\n")
+        return
     found = []
     for name in given.program or PROGRAMS:
         for case in cases(name, given.storage or STORAGES, given.source):

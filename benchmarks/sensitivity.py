@@ -3,10 +3,10 @@ doubled.
 
     PYTHONPATH=python:. python benchmarks/sensitivity.py LOG… [-o TABLE.json]
 
-LOG are Darshan logs, or folders of them. Prints a table of Markdown for docs/statistics.md: of how
-many logs the program of the workload, with its names, is another one with half and with twice the
-value. Rules take their numbers when they are loaded, so each value is tried in a process of its
-own.
+LOG are Darshan logs, or folders of them. Prints a table of Markdown, as benchmarks/measured/
+constants.csv has it: of how many logs the program of the workload, with its names, is another one
+with half and with twice the value. Rules take their numbers when they are loaded, so each value is
+tried in a process of its own.
 """
 
 import argparse

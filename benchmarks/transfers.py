@@ -5,7 +5,7 @@
 RECORDS are folders of run records of the check `transfer` (make rehearse FS=slow), LOGS the logs
 from which the replicas were described (python -m tests.rehearsal.record). Every case is a row;
 where one was measured in several sessions, all are. Prints a table of all cases and one of their
-verdicts, for docs/metrics.md.
+verdicts; TABLE.csv has the columns of applications/measured.csv.
 """
 
 import argparse

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -10,10 +11,10 @@ import pytest
 
 from benchmarks import macsio, replay, requests
 from benchmarks.macsio import Dataset
-from benchmarks.support import counted, sides
+from benchmarks.support import accuracy, counted, sides
 from benchmarks.support.ior import Pattern
 from understudy.contracts.workload import runs
-from understudy.paths import ROOT
+from understudy.judge import calibration
 
 MIB = 1 << 20
 BURN = """
@@ -189,16 +190,28 @@ def test_what_could_not_be_run_is_a_row_of_the_table() -> None:
     )
 
 
-@pytest.mark.parametrize(("name", "source"), [("requests", "trace"), ("counters", "counters")])
-def test_the_tables_of_requests_are_what_is_kept(name: str, source: str, tmp_path: Path) -> None:
-    page = ROOT / "docs" / "results" / f"{name}.md"
-    copy = tmp_path / page.name
-    copy.write_text(page.read_text())
-    requests.write_tables(copy)
-    assert copy.read_text() == page.read_text()
-    assert (
-        copy.read_text().count("\n| `") == len(requests.KEPT[source].read_text().splitlines()) > 70
-    )
+def test_the_page_of_accuracy_counts_what_is_kept() -> None:
+    text = accuracy.PAGE.read_text(encoding="utf-8")
+    assert accuracy.written(text) == text, "again: python -m benchmarks.support.accuracy"
+
+
+def test_held_out_cases_are_those_that_descriptions_count() -> None:
+    """The series of transfers.csv and the table that `understudy describe` reads."""
+    series = accuracy.transfers()
+    ours = calibration.ours()
+    for developed, start in ((True, "developed with"), (False, "held out")):
+        counts = [count for name, count in series.items() if name.startswith(start)]
+        assert counts and sum(counts, Counter()) == Counter(
+            row.verdict for row in ours if row.developed == developed
+        )
+
+
+@pytest.mark.parametrize("path", sorted(accuracy.MEASURED.iterdir()), ids=lambda path: path.name)
+def test_what_was_measured_says_how(path: Path) -> None:
+    first, second, *_ = path.read_text(encoding="utf-8").splitlines()
+    assert first.startswith("# ") and second.startswith("# ")
+    found = accuracy.rows(path)
+    assert found and all(None not in (*row, *row.values()) for row in found)
 
 
 def test_kinds_of_requests_are_judged_where_they_wait() -> None:

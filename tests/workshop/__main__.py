@@ -1,7 +1,7 @@
 """python -m tests.workshop record|compare|replay|table [CASE …]
 
 record runs the programs again, for logs and truth; compare shows what is described otherwise;
-replay plays the descriptions under Darshan; table writes docs/results/workshop.md.
+replay plays the descriptions under Darshan; table writes tests/workshop/table.md.
 """
 
 import os

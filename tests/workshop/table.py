@@ -1,17 +1,19 @@
-"""docs/results/workshop.md: all cases with truth, description and replica."""
+"""tests/workshop/table.md: all cases with truth, description and replica."""
 
+import itertools
 import json
 import textwrap
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.workshop.cases import BY_NAME, CASES, known_wrong
+from tests.workshop.cases import CASES, Case, known_wrong
 from tests.workshop.compare import Measure, compared
 from tests.workshop.live import LOGS
 
-DOC = Path(__file__).resolve().parents[2] / "docs" / "results" / "workshop.md"
+DOC = Path(__file__).with_name("table.md")
 REPLAYED = LOGS.parent / "replayed.json"
 _INTRO = """\
 # Workshop
@@ -26,7 +28,7 @@ export DARSHAN_RUNTIME=/opt/darshan        # with strace, mpicc and hdf5-openmpi
 python -m tests.workshop record [CASE …]   # run the programs again
 python -m tests.workshop compare [CASE …]  # truth against description
 python -m tests.workshop replay [CASE …]   # play the descriptions
-python -m tests.workshop table             # write this page
+python -m tests.workshop table             # write this table
 ```
 
 Every quantity is *right* (within 1 %), *noted* (a note or the provenance of the stream says of
@@ -37,27 +39,59 @@ is not known (?).
 """
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Described:
+    """A log: what is compared with its truth, the worst verdict, and its replica with failures."""
+
+    case: Case
+    log: Path
+    found: Sequence[Measure]
+    worst: str
+    replica: dict[str, Any]
+    failures: Sequence[str]
+
+
+def described() -> list[Described]:
+    """All logs, with DXT and without."""
+    replicas = json.loads(REPLAYED.read_text()) if REPLAYED.exists() else {}
+    made = []
+    for case, ending in itertools.product(CASES, ("", ".dxt")):
+        log = LOGS / f"{case.name}{ending}.darshan"
+        found, replica = compared(log, case), replicas.get(log.stem, {})
+        failures = replica.get("failures", [replica.get("reason", "not played")])
+        made.append(
+            Described(
+                case=case,
+                log=log,
+                found=found,
+                worst=min((m.verdict for m in found), key=("wrong", "noted", "right").index),
+                replica=replica,
+                failures=[f.rstrip(".") for f in failures],
+            )
+        )
+    return made
+
+
+def counts(made: Sequence[Described]) -> tuple[Counter[str], Counter[str], Counter[str]]:
+    """Logs and quantities by verdict, and replicas that make what their logs have."""
+    logs = Counter(one.worst for one in made)
+    quantities = Counter(m.verdict for one in made for m in one.found)
+    played = Counter("above" if one.failures else "within 1 %" for one in made)
+    return logs, quantities, played
+
+
 def page() -> str:
     """The whole page."""
-    replicas = json.loads(REPLAYED.read_text()) if REPLAYED.exists() else {}
     rows, notes = [], dict[str, int]()
-    logs, count, played = Counter[str](), Counter[str](), Counter[str]()
-    for log in (
-        LOGS / f"{case.name}{ending}.darshan" for case in CASES for ending in ("", ".dxt")
-    ):
-        case = BY_NAME[log.name.partition(".")[0]]
-        found, replica = compared(log, case), replicas.get(log.stem, {})
-        count.update(m.verdict for m in found)
-        worst = min((m.verdict for m in found), key=("wrong", "noted", "right").index)
-        logs[worst] += 1
-        failures = replica.get("failures", [replica.get("reason", "not played")])
-        failures = [f.rstrip(".") for f in failures]
-        played["within 1 %" if not failures else "above"] += 1
+    made = described()
+    logs, count, played = counts(made)
+    for one in made:
+        case, log, found, failures = one.case, one.log, one.found, one.failures
         reasons = [*_reasons(found, log.stem), *(f"Replica: {f}." for f in failures)]
         marks = " ".join(f"({notes.setdefault(r, len(notes) + 1)})" for r in reasons)
         rows.append(
             f"| {case.name} | {'dxt' if '.dxt' in log.name else ''} | "
-            f"{' | '.join(_cells(found, replica))} | {worst} | "
+            f"{' | '.join(_cells(found, one.replica))} | {one.worst} | "
             f"{'yes' if not failures else 'no'} | {marks} |"
         )
     kinds = [f"| {case.name} | {case.kind} |" for case in CASES]

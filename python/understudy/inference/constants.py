@@ -1,7 +1,7 @@
 """The numbers on which descriptions depend: levels that many rules share, so that few are free.
 
-A rule names what a level means where it is used. docs/statistics.md has which descriptions change
-with half and with twice of each (benchmarks/sensitivity.py).
+A rule names what a level means where it is used. benchmarks/measured/constants.csv has how
+many descriptions change with half and with twice of each (benchmarks/sensitivity.py).
 """
 
 # Shares, of whatever a rule is about.
