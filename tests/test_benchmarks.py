@@ -14,7 +14,7 @@ from benchmarks.macsio import Dataset
 from benchmarks.support import accuracy, counted, sides
 from benchmarks.support.ior import Pattern
 from understudy.contracts.workload import runs
-from understudy.judge import calibration
+from understudy.judge.fidelity import calibration
 
 MIB = 1 << 20
 BURN = """

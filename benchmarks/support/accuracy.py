@@ -14,8 +14,8 @@ from pathlib import Path
 from benchmarks import requests
 from benchmarks.support.counted import NAMED, SILENT
 from tests.workshop import table as workshop
-from understudy.judge.limits import LIMIT_FRACTION
-from understudy.judge.transfer import FAILED, OUTSIDE, UNDECIDED, WITHIN, Requests
+from understudy.judge.fidelity.transfer import FAILED, OUTSIDE, UNDECIDED, WITHIN, Requests
+from understudy.judge.statistics.limits import LIMIT_FRACTION
 from understudy.paths import ROOT
 
 PAGE = ROOT / "docs" / "results" / "accuracy.md"
