@@ -1,9 +1,24 @@
-"""Readers: one file per trace format, with `read(path, …) -> Workload`; see CONTRIBUTING.md.
+"""Readers: one file per trace format, the plugin directory of `understudy describe`.
 
-A reader defines `SUFFIXES` of its files and `KIND`, what such a file is ("a Darshan log"). It may
-define `STARTS`, beginnings of files of other suffixes; `INDEX`, the name of a file by which a
-directory is one trace; `OPTIONS` of the command line, each an
-argument of `read`; and the hooks `private_words`, `of_job` and `closing`.
+A reader defines
+
+* `KIND`: its traces, with an article, for messages ("a Darshan log");
+* `SUFFIXES`: the suffixes of its files, a tuple;
+* `read(path, *, name, keep_names, tick, ...)`: returns the workload; `tick` is told the share of
+  the work that is done. With a parameter `others` it joins more traces with the first;
+
+and may define
+
+* `STARTS`: first bytes of its files, by which one with another suffix is known;
+* `INDEX`: the name of a file by which a directory is one trace; `read` is given either;
+* `OPTIONS`: `click.option` decorators: options of `understudy describe` and arguments of `read`;
+* `private_words(path)`: words in lower case, such as the user and the job, that a workload's name
+  made from the name of the output file must not repeat;
+* `of_job(paths, job)`: the traces of this job (`--job`); an error if there is none;
+* `closing(workload)`: a last message on standard error.
+
+Wrong content is an `UnderstudyError` that names the file and what was expected. Text that cannot
+be decoded becomes such an error by itself.
 """
 
 import importlib
