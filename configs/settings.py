@@ -23,7 +23,7 @@ from understudy.reframe.systems import load  # noqa: E402
 if paths.where("config") != Path(__file__).resolve():
     sys.exit(
         f"understudy: {__file__}: belongs to another installation than {paths.__file__}; "
-        f"expected {paths.where('config')}, as `understudy where config` prints it"
+        f"expected {paths.where('config')}, as `understudy doctor --paths config` prints it"
     )
 try:
     systems, environments = load(paths.directories("systems"))

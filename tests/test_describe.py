@@ -161,7 +161,18 @@ def test_the_how_to_is_true(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         assert done.exit_code == 0, (command, done.output)
 
 
-def test_a_workload_is_no_trace() -> None:
-    done = CliRunner().invoke(main, ["describe", str(ROOT / "docs" / "by-hand.json")])
-    assert done.exit_code != 0
-    assert "by-hand.json: it is a workload, not a trace; play it with: mpirun" in done.output
+@pytest.mark.parametrize("more", [["-n", "8"], ["--rule", "weak"]])
+def test_a_workload_is_scaled_by_a_rule_to_ranks(more: list[str]) -> None:
+    source = ROOT / "docs" / "by-hand.json"
+    done = CliRunner().invoke(main, ["describe", str(source), *more])
+    assert done.exit_code == 2 and done.stdout == ""
+    assert done.stderr == f"understudy: {source}: expected -n and --rule together, or neither\n"
+
+
+def test_a_described_workload_keeps_its_name_unless_another_is_given(tmp_path: Path) -> None:
+    source = ROOT / "workloads" / "n-m.json"
+    for more, name in (([], "n-m"), (["--name", "other"], "other")):
+        made = tmp_path / f"{name}-x.json"
+        done = CliRunner().invoke(main, ["describe", str(source), *more, "-o", str(made)])
+        assert done.exit_code == 0, done.output
+        assert load(made).name == name

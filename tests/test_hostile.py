@@ -40,7 +40,7 @@ def record() -> dict[str, Any]:
         ('"case": null', '"case": null, "\\uDC00": 1', "identity: expected a key of Unicode text"),
     ],
 )
-@pytest.mark.parametrize("command", ["show", "migrate", "report"])
+@pytest.mark.parametrize("command", ["show", "records migrate", "report"])
 def test_commands_refuse_hostile_json_alike(
     command: str, old: str, new: str, message: str, tmp_path: Path
 ) -> None:
@@ -49,7 +49,7 @@ def test_commands_refuse_hostile_json_alike(
     path = tmp_path / "x.json"
     path.write_text(text.replace(old, new, 1))
     more = ["-o", str(tmp_path / "x.html")] if command == "report" else []
-    done = CliRunner().invoke(main, [command, str(path), *more])
+    done = CliRunner().invoke(main, [*command.split(), str(path), *more])
     assert done.exit_code == 2 and isinstance(done.exception, SystemExit)
     assert message in done.output and str(path) in done.output
 
@@ -153,8 +153,8 @@ def test_errors_escape_what_a_terminal_would_obey(tmp_path: Path) -> None:
         ("show",),
         ("export", "--keep-names", "-o", "sent.tgz"),
         ("export", "-o", "sent.tgz"),
-        ("predict",),
-        ("scale", "-n", "8", "--rule", "weak"),
+        ("show", "--counters"),
+        ("describe", "-n", "8", "--rule", "weak"),
         ("describe",),
         ("run",),
     ],

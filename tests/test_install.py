@@ -69,7 +69,7 @@ class Installed:
         return done.stdout
 
     def where(self, kind: str, folder: Path) -> Path:
-        return Path(self.say(folder, "understudy", "where", kind).removesuffix("\n"))
+        return Path(self.say(folder, "understudy", "doctor", "--paths", kind).removesuffix("\n"))
 
 
 def environment(folder: Path) -> Path:
@@ -200,7 +200,7 @@ def test_without_studies_there_is_only_the_core(tmp_path: Path) -> None:
     commands = core.say(folder, "understudy", "--all")
     assert "describe" in commands
     assert not {"skel", "archive", "compose"} & set(commands.split())
-    done = core.run(folder, "bash", "-c", 'reframe -C "$(understudy where config)" -l')
+    done = core.run(folder, "bash", "-c", 'reframe -C "$(understudy doctor --paths config)" -l')
     assert done.returncode == 0 and "Replay %" in done.stdout, done.stdout + done.stderr
     assert "Skel" not in done.stdout and "skipping test file" not in done.stdout
 
@@ -228,7 +228,8 @@ def test_a_check_runs_for_real_from_any_directory(installed: Installed, tmp_path
         tmp_path,
         "bash",
         "-c",
-        'reframe -C "$(understudy where config)" -c "$(understudy where checks)" -r "$@"',
+        'reframe -C "$(understudy doctor --paths config)" '
+        '-c "$(understudy doctor --paths checks)" -r "$@"',
         "-",
         "--system=localhost:tmpfs",
         "-n",
@@ -255,7 +256,7 @@ def test_output_goes_where_the_user_says(installed: Installed, tmp_path: Path) -
         f"UNDERSTUDY_OUTPUT={tmp_path}/named",
         "bash",
         "-c",
-        'reframe -C "$(understudy where config)" -l --system=localhost',
+        'reframe -C "$(understudy doctor --paths config)" -l --system=localhost',
     )
     assert "Replay %" in listed and "Fidelity %" in listed, listed
     assert (tmp_path / "named" / "reframe" / "reframe.log").exists()
@@ -271,7 +272,10 @@ def test_what_is_not_installed_is_an_error(tmp_path: Path) -> None:
     )
     script = tmp_path / "lib" / "site" / "understudy" / "__main__.py"
     done = subprocess.run(
-        [sys.executable, script, "where", "checks"], cwd=tmp_path, capture_output=True, text=True
+        [sys.executable, script, "doctor", "--paths", "checks"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
     )
     assert done.returncode == 2 and done.stdout == ""
     assert done.stderr.startswith(f"understudy: {tmp_path}/lib/checks: not found; ")

@@ -1,4 +1,4 @@
-"""understudy migrate: every old result becomes a record, and nothing is lost."""
+"""understudy records migrate: every old result becomes a record, and nothing is lost."""
 
 import json
 import shutil
@@ -14,7 +14,7 @@ FIXTURES = sorted((where("schemas") / "old" / "fixtures" / "result-1").glob("*.j
 
 
 def migrate(*arguments: object) -> Result:
-    return CliRunner().invoke(cli.main, ["migrate", *map(str, arguments)])
+    return CliRunner().invoke(cli.main, ["records", "migrate", *map(str, arguments)])
 
 
 def tree(folder: Path) -> Path:
@@ -104,6 +104,13 @@ def test_what_stands_in_the_way_is_one_message(tmp_path: Path) -> None:
     done = migrate(tmp_path / "result.json")
     assert done.exit_code == 2 and done.stderr.count("\n") == 1
     assert "run.json: cannot read the run record" in done.stderr
+
+
+def test_a_workload_names_the_command_that_rewrites_it(tmp_path: Path) -> None:
+    path = tmp_path / "w.json"
+    shutil.copy(where("workloads") / "n-1.json", path)
+    done = migrate(path)
+    assert done.exit_code == 2 and f"understudy describe {path} -o NEW.json" in done.stderr
 
 
 def test_what_is_no_measurement_says_what_is_expected(tmp_path: Path) -> None:

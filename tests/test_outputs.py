@@ -20,7 +20,7 @@ COMMANDS = {
     "synthesize": ["synthesize", "-n", "2", "-f", "OUT"],
     "describe": ["describe", str(LOG), "-f", "-o", "OUT"],
     "export": ["export", str(WORKLOAD), "-f", "-o", "OUT"],
-    "scale": ["scale", str(WORKLOAD), "--ranks", "4", "--rule", "weak", "-f", "-o", "OUT"],
+    "scale": ["describe", str(WORKLOAD), "-n", "4", "--rule", "weak", "-f", "-o", "OUT"],
     "fidelity": ["fidelity", str(LOG), str(LOG), "-f", "--json", "OUT"],
     "rank": ["rank", str(LOG), "-f", "--json", "OUT"],
     "archive": ["archive", str(LOG), "--into", "INTO", "-f", "--csv", "OUT"],

@@ -82,13 +82,13 @@ def test_no_other_module_builds_the_path_of_a_plugin_directory() -> None:
 
 @pytest.mark.parametrize("kind", paths.kinds())
 def test_every_kind_is_there(kind: str) -> None:
-    done = CliRunner().invoke(cli.main, ["where", kind])
+    done = CliRunner().invoke(cli.main, ["doctor", "--paths", kind])
     assert done.exit_code == 0
     assert Path(done.stdout.strip()).exists()
 
 
 def test_an_unknown_kind_lists_those_known() -> None:
-    done = CliRunner().invoke(cli.main, ["where", "nothing"])
+    done = CliRunner().invoke(cli.main, ["doctor", "--paths", "nothing"])
     assert done.exit_code == 2
     assert done.stderr == (
         f"understudy: kind 'nothing': expected one of {', '.join(paths.kinds())}\n"

@@ -352,11 +352,11 @@ def test_each_stream_of_a_set_is_of_its_own_method() -> None:
 
 def test_the_command_prints_tables_and_json() -> None:
     path = str(where("workloads") / "n-1.json")
-    text = CliRunner().invoke(main, ["predict", path])
+    text = CliRunner().invoke(main, ["show", path, "--counters"])
     assert text.exit_code == 0, text.output
     assert re.search(r"(?m)^MPIIO_COLL_WRITES +72 +0$", text.output)
     assert "Not known of POSIX: 16 counters" in text.output
-    row = json.loads(CliRunner().invoke(main, ["predict", path, "--json"]).output)
+    row = json.loads(CliRunner().invoke(main, ["show", path, "--counters", "--json"]).output)
     assert [s["name"] for s in row["sets"]] == ["checkpoint", "visualization"]
     assert row["total"]["MPI-IO"]["MPIIO_COLL_WRITES"] == 104
     assert row["total"]["POSIX"]["POSIX_WRITES"] is None

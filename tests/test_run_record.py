@@ -261,7 +261,7 @@ def test_a_newer_record_says_what_to_do(tmp_path: Path) -> None:
 
 
 def test_a_measurement_is_no_record_and_the_message_says_what_to_do() -> None:
-    with pytest.raises(UnderstudyError, match="understudy migrate makes a run record"):
+    with pytest.raises(UnderstudyError, match="understudy records migrate makes a run record"):
         runs.load(OLD / "player.json")
 
 

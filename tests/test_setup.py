@@ -344,22 +344,18 @@ MISSING: dict[str, list[str] | None] = {
     "export": ["none.json", "-o", "a.tar.gz"],
     "fidelity": ["none.darshan", "none.darshan"],
     "metrics": ["--system", "none", "--folder", "none", "-o", "a.prom"],
-    "migrate": ["none"],
     "plan": ["--folder", "none"],
-    "predict": ["none.json"],
     "rank": ["none"],
     "record": ["-o", "a.strace", "./none"],
     "records": ["list", "--folder", "none"],
     "references": ["--system", "none", "none"],
     "report": ["none"],
     "run": ["none.darshan"],
-    "scale": ["none.json", "-n", "4", "--rule", "weak"],
     "show": ["none.json"],
     "skel": ["source", "none.xml"],
     "synthesize": ["-n", "0", "a.darshan"],
     "system": ["new", "a/b"],
     "trend": ["--system", "none", "--folder", "none", "-o", "a.html"],
-    "where": ["nothing"],
 }
 
 
@@ -381,6 +377,13 @@ def test_commands_end_with_statuses_that_have_a_name() -> None:
     for path in (ROOT / "python/understudy").rglob("commands/*.py"):
         for line in path.read_text(encoding="utf-8").splitlines():
             assert not re.search(r"(SystemExit|exit)\([1-9]\)", line), f"{path}: {line}"
+
+
+@pytest.mark.parametrize("name", cli.FORMER)
+def test_a_former_command_names_its_successor(name: str) -> None:
+    done = CliRunner().invoke(cli.main, [name, "x", "--option"])
+    assert done.exit_code == cli.UNUSABLE
+    assert done.stderr == f"understudy: {name} is now {cli.FORMER[name]}\n"
 
 
 def test_unknown_command() -> None:

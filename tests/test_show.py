@@ -111,17 +111,13 @@ def test_a_note_is_one_line(tmp_path: Path) -> None:
     assert shown(made, tmp_path)[-1] == r"Note: a\nforged line"
 
 
-@pytest.mark.parametrize("command", ["show", "scale"])
-def test_a_device_is_no_input(command: str) -> None:
+@pytest.mark.parametrize("more", [[], ["--counters"]])
+def test_a_device_is_no_input(more: list[str]) -> None:
     """It may never end."""
-    more = ["--ranks", "2", "--rule", "weak"] if command == "scale" else []
-    done = CliRunner().invoke(main, [command, "/dev/zero", *more])
+    done = CliRunner().invoke(main, ["show", "/dev/zero", *more])
     assert done.exit_code == 2
-    assert done.stderr == (
-        "understudy: /dev/zero: cannot be read: is no regular file\n"
-        if command == "show"
-        else "understudy: /dev/zero: cannot read the workload: is no regular file\n"
-    )
+    assert done.stderr.startswith("understudy: /dev/zero: cannot ")
+    assert done.stderr.endswith(": is no regular file\n")
 
 
 def jittering(number: int) -> Pattern:

@@ -344,7 +344,7 @@ static void wrong_ranks(const char *workload, int64_t expected, int started, str
     else if (started != 1 || launcher.processes <= 1)
         und_fail(error,
                  "%s: the workload is for %" PRId64 " ranks, but %d %s started%s%s; make a descriptor for another "
-                 "number with `understudy scale`",
+                 "number with `understudy describe -n`",
                  workload, expected, started, started == 1 ? "was" : "were",
                  launcher.name  ? " by "
                  : started == 1 ? " without a launcher, such as mpirun or srun"

@@ -93,7 +93,7 @@ OPTIONS: dict[str, tuple[tuple[object, ...], tuple[str, ...]]] = {
 ANY = object()
 DO = ("streams", 0, "steps", 0, "do")
 DESCRIPTORS: dict[str, tuple[tuple[str | int, ...], Any, tuple[str, ...]]] = {
-    "schema": (("schema",), "understudy/workload/1", ("schema", "understudy migrate")),
+    "schema": (("schema",), "understudy/workload/1", ("schema", "understudy describe")),
     "unknown-key": (("colour",), "red", ("colour",)),
     "unknown-key-below": (("streams", 0, "steps", 1, "size"), 1, ("streams[0].steps[1]", "size")),
     "missing-key": (("streams", 0, "role"), ANY, ("streams[0]", "role")),
@@ -260,7 +260,7 @@ def ranks(player: Player) -> None:
             SHARED,
             "-o",
             "data",
-            words=("4", str(started), " by ", "launcher", "understudy scale"),
+            words=("4", str(started), " by ", "launcher", "understudy describe -n"),
         )
     refused(player, 0, "-w", SHARED, "-o", "data", words=("but 1 was started without a launcher",))
 

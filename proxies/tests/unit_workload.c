@@ -134,7 +134,7 @@ static void test_invalid_input(void **state)
          "w.json: schema: expected \"understudy/workload/3\", found \"understudy/workload/4\""},
         {"schema", "'understudy/workload/2'",
          "w.json: schema: expected \"understudy/workload/3\", found \"understudy/workload/2\"; convert the file with: "
-         "understudy migrate w.json"},
+         "understudy describe w.json -o NEW.json"},
         {"schema", NULL, "w.json: the key \"schema\" is missing"},
         {"speed", "1",
          "w.json: unknown key \"speed\", expected schema, name, description, ranks, scaling, runtime_s, compute, sets, "

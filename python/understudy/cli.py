@@ -7,10 +7,10 @@ import importlib.util
 import os
 import pkgutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
-from types import ModuleType
+from types import MappingProxyType, ModuleType
 from typing import Any
 
 import click
@@ -30,23 +30,33 @@ EVERYDAY = (
     *("compare", "doctor", "system", "skel", "records"),
 )
 
+# Commands of earlier versions, and what does their work.
+FORMER = {
+    "migrate": "understudy records migrate, or of a workload understudy describe OLD -o NEW",
+    "predict": "understudy show WORKLOAD --counters",
+    "scale": "understudy describe WORKLOAD -n RANKS --rule RULE -o NEW",
+    "where": "understudy doctor --paths",
+}
+
 
 class CommandDirectory(click.Group):
     """The commands are the listing of `package`, and of the same folder of each study where it is
     ours; a module is imported when it is called. Help begins with those of `first` that there are,
-    in their order."""
+    in their order. `former`: what does the work of commands that there were."""
 
     def __init__(
         self,
         *args: Any,
         package: ModuleType = commands,
         first: Sequence[str] = (),
+        former: Mapping[str, str] = MappingProxyType({}),
         **more: Any,
     ) -> None:
         super().__init__(*args, **more)
         self.folders = [(package.__name__, Path(package.__path__[0]))]
         if package is commands:
             self.folders += studies.folders("commands")
+        self.former = former
         self.first = [name for name in first if name in self._modules()]
 
     def _modules(self) -> dict[str, str]:
@@ -94,8 +104,11 @@ class CommandDirectory(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """As click's; of a name that it does not have, a message with the nearest ones."""
+        """As click's; of a name that it does not have, a message with its successor or the nearest
+        ones."""
         name = args[0]
+        if name in self.former:
+            raise UnderstudyError(f"{name} is now {self.former[name]}")
         if self.get_command(ctx, name) is None and not name.startswith("-"):
             near = get_close_matches(name, self.list_commands(ctx))
             hint = f" Did you mean {' or '.join(near)}?" if near else ""
@@ -167,6 +180,7 @@ def _show_all(ctx: click.Context, _: click.Parameter, value: bool) -> None:
 @click.group(
     cls=CommandDirectory,
     first=EVERYDAY,
+    former=FORMER,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 @click.option(

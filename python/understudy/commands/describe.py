@@ -97,8 +97,8 @@ class _WithReaders(click.Command):
 @click.option(
     "--name",
     default=None,
-    help="Name of the workload; default: the name of the output file, unless it repeats the user, "
-    "job, executable or file name of a log.",
+    help="Name of the workload; default: its own, or the name of the output file, unless it "
+    "repeats the user, job, executable or file name of a log.",
 )
 @click.option(
     "--keep-names",
@@ -137,10 +137,15 @@ def command(
     same directory. Several Darshan logs of one job, or a directory with them, are joined into one
     workload.
 
+    A workload of this version or of an earlier one is written in the format of this version, and
+    converted to another number of ranks if -n and --rule are given.
+
     \b
     Example: understudy describe app.darshan -o app.json
              understudy describe logs/ --job 4711 -o app.json
              understudy describe gts.xml -n 64 -a MPI_AMR -o gts-64.json
+             understudy describe app.json -n 64 --rule weak -o app-64.json
+             understudy describe old.json -o new.json
     """
     if output is not None and output.exists() and not force:
         raise UnderstudyError(f"{output}: exists already; choose another name or use --force")
@@ -152,7 +157,7 @@ def command(
     reader, traces = _chosen(traces, job)
     trace = traces[0]
     repeated = ""
-    if name is None and output is not None:
+    if name is None and output is not None and not hasattr(reader, "NAMED"):
         name = identifier(output.stem)
         if not keep_names and (repeated := _repeated(reader, traces, output.stem)):
             name = None

@@ -20,9 +20,13 @@ from understudy.errors import UnderstudyError, one_line, printable
 from understudy.launch import with_settings
 from understudy.reframe.bases import canary, methods, observer
 from understudy.release import version
+from understudy.tables import table
 
 SECONDS = 20  # for a program to state its version
 REFRAME = (4, 10, 3), (4, 11)  # the oldest, and the first that is too new
+
+
+EVERY, ROOT = "every", "root"  # kinds of paths: all, and the directory that holds them
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,14 +42,33 @@ class Finding:
 
 @click.command()
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def command(as_json: bool) -> None:
+@click.option(
+    "--paths",
+    "kind",
+    metavar="[KIND]",
+    is_flag=False,
+    flag_value=EVERY,
+    help="Print only where the files of a KIND are, or without KIND all of them. KIND is one of "
+    f"{', '.join((ROOT, *paths.kinds()))}.",
+)
+def command(as_json: bool, kind: str | None) -> None:
     """List the software on this machine, what it enables, and how to install the rest.
 
     The exit status is 0 if the basics work: Python, ReFrame, the player with a method, and MPI.
     It is 1 if one of them is missing.
     Nothing is submitted, installed or written. On a cluster, run it where jobs are submitted; the
     nodes can have other programs.
+
+    \b
+    Example: reframe -C "$(understudy doctor --paths config)" -l --system localhost
     """
+    if kind is not None and as_json:
+        raise click.UsageError("--json: expected without --paths")
+    if kind is not None:
+        kinds = (ROOT, *paths.kinds()) if kind == EVERY else ()
+        listed = table("", ("kind", "path"), [(one, str(_path(one))) for one in kinds])
+        click.echo("\n".join(listed) if kinds else _path(kind))
+        return
     found = list(findings())
     broken = [one.name for one in found if one.basic and one.found is None]
     if as_json:
@@ -58,6 +81,11 @@ def command(as_json: bool) -> None:
             UnderstudyError(f"missing: {', '.join(broken)}; without these, no check can run")
         )
         raise SystemExit(FAILED)
+
+
+def _path(kind: str) -> Path:
+    """The directory or file of a kind."""
+    return paths.ROOT if kind == ROOT else paths.where(kind)
 
 
 def _lines(found: list[Finding]) -> Iterator[str]:

@@ -9,6 +9,7 @@ import click
 
 from understudy import paths, producers
 from understudy.cli import FAILED, UNUSABLE, print_error
+from understudy.commands import _migrate
 from understudy.contracts import run as runs
 from understudy.errors import UnderstudyError, printable
 from understudy.files import expect_new, expect_not_read
@@ -44,12 +45,15 @@ def _folder_option(function: Any) -> Any:
 
 @click.group()
 def command() -> None:
-    """List, print, verify and export the records of all sessions.
+    """List, print, verify, migrate and export the records of all sessions.
 
     Every check adds the record of each of its runs, failed ones too, to the folder that
     UNDERSTUDY_RECORDS names (by default records/ of the directory for output). Nothing replaces
     a record. The folder has an index, index.sqlite, which is made again if it is removed.
     """
+
+
+command.add_command(_migrate.command)
 
 
 @command.command("list")

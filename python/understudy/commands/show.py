@@ -1,5 +1,6 @@
 """understudy show: a workload, a run or a Darshan log as tables."""
 
+import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -10,7 +11,7 @@ from typing import Any
 import click
 
 from understudy import producers
-from understudy.commands import _show_log, _why
+from understudy.commands import _counters, _show_log, _why
 from understudy.contracts import strict, workload
 from understudy.contracts.measurement import Measurement, PlayedDump, Repetition
 from understudy.contracts.run import Run
@@ -49,8 +50,22 @@ CLOSE = 0.01  # share of their period by which dumps of one line may be off
     metavar="STREAM",
     help="Print where the values of a stream come from, how sure they are, and what else fits.",
 )
+@click.option(
+    "--counters",
+    is_flag=True,
+    help="Print the counters that Darshan 3.5 will record when a workload is played with the "
+    "default options, by sets of files; a - where a library (HDF5, MPI-IO) decides. "
+    "`prepared`: calls of the player alone, which writes first what is read.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the --counters as JSON.")
 def command(
-    file: Path, dumps: bool, everything: bool, as_program: bool, stream: str | None
+    file: Path,
+    dumps: bool,
+    everything: bool,
+    as_program: bool,
+    stream: str | None,
+    counters: bool,
+    as_json: bool,
 ) -> None:
     """Print the streams and dumps of FILE: a workload, a run record or a measurement.
 
@@ -62,6 +77,13 @@ def command(
     lines are more than 60, more of them do. Rates of a run are those of I/O time, without the
     computing and waiting between calls.
     """
+    if as_json and not counters:
+        raise click.UsageError("--json: expected only with --counters")
+    if counters:
+        shown = workload.load(file)
+        text = json.dumps(_counters.row(shown), indent=1) if as_json else None
+        click.echo("\n".join(_counters.lines(shown)) if text is None else text)
+        return
     if stream is not None:
         click.echo("\n".join(_why.lines(workload.load(file), stream, file)))
         return

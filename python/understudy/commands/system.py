@@ -172,7 +172,8 @@ def new(
         note = "  # in other directories than this one" if site in paths.sites() else ""
         click.echo(f"  export UNDERSTUDY_PATH={site}{note}")
     click.echo(
-        f'  reframe -C "$(understudy where config)" -r --system {name} --mode quick -n Replay'
+        '  reframe -C "$(understudy doctor --paths config)" -r '
+        f"--system {name} --mode quick -n Replay"
     )
 
 

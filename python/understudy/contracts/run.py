@@ -155,8 +155,8 @@ def from_row(row: dict[str, Any], where: str) -> Run:
     kind = schema.kind_of(row, where)
     if kind != KIND:
         raise UnderstudyError(
-            f"{where}: schema: expected {SCHEMA}, found {row['schema']}; understudy migrate makes "
-            "a run record of a measurement"
+            f"{where}: schema: expected {SCHEMA}, found {row['schema']}; understudy records "
+            "migrate makes a run record of a measurement"
         )
     schema.check(row, where)
     if not schema.is_time(row["identity"]["time"]):

@@ -165,8 +165,8 @@ def _schema(name: str, where: str) -> dict[str, Any]:
             "understudy reads; upgrade understudy"
         )
     raise UnderstudyError(
-        f"{where}: schema: {name} is too old to be read; convert the file with understudy migrate "
-        f"of an earlier version, to one of {now['$id']} at most"
+        f"{where}: schema: {name} is too old to be read; convert the file with understudy records "
+        f"migrate of an earlier version, to one of {now['$id']} at most"
     )
 
 

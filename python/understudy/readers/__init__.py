@@ -11,6 +11,7 @@ and may define
 
 * `STARTS`: first bytes of its files, by which one with another suffix is known;
 * `INDEX`: the name of a file by which a directory is one trace; `read` is given either;
+* `NAMED`: true where a file states the name of its workload;
 * `OPTIONS`: `click.option` decorators: options of `understudy describe` and arguments of `read`;
 * `private_words(path)`: words in lower case, such as the user and the job, that a workload's name
   made from the name of the output file must not repeat;
@@ -83,9 +84,6 @@ def reader_of(trace: Path) -> ModuleType:
         if head.startswith(getattr(module, "STARTS", ())):
             return module
     expected = " or ".join(f"{m.KIND} ({', '.join(m.SUFFIXES)})" for m in known)
-    if b'"understudy/workload/' in head:
-        play = f"mpirun -n RANKS understudy-replay -w {trace} -o DIRECTORY"
-        raise UnderstudyError(f"{trace}: it is a workload, not a trace; play it with: {play}")
     message = f"{trace}: it starts with {head[:8]!r}, expected {expected}"
     if trace.suffix == ".bp":
         message += "; a program that writes the contents of a BP file: understudy skel replay FILE"
@@ -105,7 +103,7 @@ def asked(reader: ModuleType, hook: str, trace: Path, *arguments: Any, **options
         ) from error
 
 
-def options_of(reader: ModuleType) -> list[click.Parameter]:
+def options_of(reader: ModuleType) -> list[click.Option]:
     """The options of the command line that a reader defines."""
 
     def holder() -> None:
@@ -113,13 +111,17 @@ def options_of(reader: ModuleType) -> list[click.Parameter]:
 
     for option in reversed(getattr(reader, "OPTIONS", ())):
         option(holder)
-    found: list[click.Parameter] = getattr(holder, "__click_params__", [])
+    found: list[click.Option] = getattr(holder, "__click_params__", [])
     return found[::-1]
 
 
-def options() -> list[click.Parameter]:
-    """Those of all readers, each name once."""
-    found = {option.name: option for module in modules() for option in options_of(module)}
+def options() -> list[click.Option]:
+    """Those of all readers, each name once, with what each reader says of it."""
+    found: dict[str | None, click.Option] = {}
+    for option in (option for module in modules() for option in options_of(module)):
+        first = found.setdefault(option.name, option)
+        if option.help != first.help:
+            first.help = f"{first.help} {option.help}"
     return list(found.values())
 
 

@@ -54,5 +54,5 @@ class PyUnderstudy(PythonPackage):
         """the directories that came with the package are there"""
         understudy = Executable(join_path(self.prefix.bin, "understudy"))
         for kind in ("checks", "config", "schemas", "workloads"):
-            found = Path(understudy("where", kind, output=str).strip())
+            found = Path(understudy("doctor", "--paths", kind, output=str).strip())
             assert found.exists(), f"{kind}: {found} does not exist"

@@ -1,40 +1,25 @@
-"""understudy predict: the counters of Darshan that a run of a workload will have."""
+"""The part of `understudy show` that predicts what Darshan will count when a workload is played.
 
-import json
-from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
+`prepared` are calls that only the player makes: it writes files that are read, before it takes
+time. Counters are those of Darshan 3.5 for a run with the default options; those that a library
+decides (HDF5, MPI-IO) are not known and have a -, or null in JSON.
+"""
+
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-import click
-
-from understudy.contracts import workload
+from understudy.contracts.workload import Workload
 from understudy.program.counters import BINS, Counters, total
-from understudy.program.predicted_counters import Predicted, predict
+from understudy.program.predicted_counters import predict
 from understudy.tables import table
 
 FEW = 6  # counters that are not known and are still listed are not more
 ENDS = [name.replace("_PLUS", "+").rpartition("_")[2] for name in BINS]
 
 
-@click.command()
-@click.argument("file", type=click.Path(path_type=Path))
-@click.option("--json", "as_json", is_flag=True, help="Print JSON, for other programs.")
-def command(file: Path, as_json: bool) -> None:
-    """Print the counters that Darshan will record when the workload FILE is played.
-
-    A table for each set of files and one of all. `prepared` are calls that only the player makes:
-    it writes files that are read, before it takes time. Counters of Darshan 3.5 for a run with the
-    default options; those that a library decides (HDF5, MPI-IO) are not known and have a -, or
-    null in JSON.
-    """
-    sets = predict(workload.load(file).program)
-    if as_json:
-        click.echo(json.dumps(_row(sets), indent=1))
-    else:
-        click.echo("\n".join(_lines(sets)))
-
-
-def _row(sets: Sequence[Predicted]) -> dict[str, Any]:
+def row(shown: Workload) -> dict[str, Any]:
+    """The predicted counters of each set of files and of all, for JSON."""
+    sets = predict(shown.program)
     return {
         "sets": [
             {
@@ -51,7 +36,9 @@ def _row(sets: Sequence[Predicted]) -> dict[str, Any]:
     }
 
 
-def _lines(sets: Sequence[Predicted]) -> Iterator[str]:
+def lines(shown: Workload) -> Iterator[str]:
+    """A table for each set of files, and one of all."""
+    sets = predict(shown.program)
     for each in sets:
         yield f"{each.name}: dumps from {each.first_s:.3f} s to {each.last_s:.3f} s"
         yield from _tables(each.all, each.own)

@@ -1,4 +1,4 @@
-"""understudy migrate: run records of measurements, and workloads of this version."""
+"""The command `understudy records migrate`: run records of measurements."""
 
 from pathlib import Path
 
@@ -7,14 +7,13 @@ import click
 from understudy import producers
 from understudy.cli import UNUSABLE, print_error
 from understudy.contracts import run as runs
-from understudy.contracts import schema, workload
+from understudy.contracts import schema
 from understudy.contracts.run import RECORD_FILE, Identity, Place, Run
 from understudy.errors import UnderstudyError
-from understudy.files import write_text
 from understudy.producers import MEASUREMENT_FILE
 
 
-@click.command()
+@click.command("migrate")
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option(
     "--in-place",
@@ -31,10 +30,8 @@ def command(
     partition: str | None,
     campaign: str | None,
 ) -> None:
-    """Convert FILES to the formats of this version: workloads, measurements, run records, or
-    folders with runs.
-
-    A workload is rewritten in place. Of a measurement of any version, the run record is written.
+    """Write the run record of each measurement in FILES, which are measurements of any version,
+    run records, or folders with both.
 
     The record of result.json is run.json beside it, that of x.json is x.run.json; a record that is
     there already stays as it is. Files that are records of this version are left alone. Commands
@@ -42,7 +39,7 @@ def command(
 
     The exit status is 2 if a file could not be migrated; the others are.
 
-    Example: understudy migrate reports/2025 --system archer2
+    Example: understudy records migrate reports/2025 --system archer2
     """
     place = Place(system=system, partition=partition)
     count = {"migrated": 0, "up to date": 0, "failed": 0}
@@ -65,13 +62,12 @@ def command(
 
 def _migrate(path: Path, place: Place, identity: Identity, in_place: bool) -> Path | None:
     """The file that was written; None where there was nothing to do."""
-    row = schema.read(path, "workload, measurement or run record")
+    row = schema.read(path, "measurement or run record")
     if schema.kind_of(row, str(path)) == "workload":
-        described = workload.load(path)
-        if row["schema"] == workload.SCHEMA:
-            return None
-        write_text(path, described.to_text())
-        return path
+        raise UnderstudyError(
+            f"{path}: is a workload; understudy describe {path} -o NEW.json writes it in the "
+            "format of this version"
+        )
     if row.get("schema") == runs.SCHEMA:
         producers.load(path)  # a damaged one is no success
         return None
