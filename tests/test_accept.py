@@ -1,6 +1,7 @@
 """Acceptance: the file of marks and its mistakes, each metric, the verdict, the page to sign."""
 
 import gzip
+import hashlib
 import json
 import math
 import subprocess
@@ -17,7 +18,7 @@ from click.testing import CliRunner, Result
 from tests.support import results as samples
 from tests.support.needs import needs
 from understudy import cli, producers
-from understudy.contracts import acceptance, acceptance_plan, run, workload
+from understudy.contracts import acceptance, acceptance_plan, run, schema, workload
 from understudy.contracts.run import Identity, Place, Run
 from understudy.errors import UnderstudyError
 from understudy.judge.acceptance import marks as judge
@@ -729,10 +730,9 @@ def test_records_that_went_away_or_were_edited_are_named(tmp_path: Path, site: P
     kept[2].write_bytes(whole)
     assert accept(path, "-o", page).exit_code == 0
     lines = (site / ledger.FILE).read_text().splitlines(keepends=True)
-    kept[2].unlink()
-    (site / ledger.FILE).write_text("".join(lines[:2] + lines[3:]))
+    (site / ledger.FILE).write_text("".join(lines[:4] + lines[6:]))
     found = accept(path, "-o", page)
-    assert found.exit_code == 3 and "line 3 does not follow the one before" in found.stderr
+    assert found.exit_code == 3 and f"{kept[2]}: is not in the ledger" in found.stderr
 
 
 def test_a_record_that_a_command_removed_shows(tmp_path: Path, site: Path) -> None:
@@ -759,7 +759,7 @@ def test_a_rewritten_ledger_is_not_that_of_the_plan(tmp_path: Path, site: Path) 
     for k, one in enumerate(found):
         store.keep(in_turn(one, plan, k + 1))
     done = accept(path, "--plan", plan, "-o", tmp_path / "p.html")
-    assert done.exit_code == 3 and "has not the line that was the last one when" in done.stderr
+    assert done.exit_code == 3 and "does not begin with what it was when the plan" in done.stderr
 
 
 @needs("OpenSSH")
@@ -772,18 +772,18 @@ def test_a_signature_of_the_ledger(tmp_path: Path, site: Path) -> None:
     signers.write_text(f"admin@site {public}")
     path, page = marks(tmp_path, {}), tmp_path / "p.html"
     unsigned = accept(path, "--signers", signers, "-o", page)
-    assert unsigned.exit_code == 3 and "ledger.sig: cannot be read" in unsigned.stderr
+    assert unsigned.exit_code == 3 and "SHA256SUMS.sig: not found" in unsigned.stderr
     assert run_records("sign", key).exit_code == 0
     done = accept(path, "--signers", signers, "-o", page)
     assert done.exit_code == 0 and "signed by admin@site" in page.read_text(), done.output
     store.keep(played(tmp_path, 20))
     later = accept(path, "--signers", signers, "-o", page)
-    assert later.exit_code == 3 and "lines after it was signed: 1; expected none" in later.stderr
+    assert later.exit_code == 3 and "sign it after the last record" in later.stderr
     assert run_records("verify", "--signers", signers).exit_code == 1
     lines = (site / ledger.FILE).read_text().splitlines(keepends=True)
     (site / ledger.FILE).write_text("".join([*lines[1:], lines[0]]))
     done = run_records("verify", "--signers", signers)
-    assert done.exit_code == 1 and "is no signature of ledger.jsonl by" in done.stderr
+    assert done.exit_code == 1 and "is no signature of SHA256SUMS as it is by" in done.stderr
 
 
 def test_several_sessions_write_one_ledger(tmp_path: Path, site: Path) -> None:
@@ -805,6 +805,74 @@ def test_several_sessions_write_one_ledger(tmp_path: Path, site: Path) -> None:
     assert audit and (audit.records, audit.faults) == (7, ())
 
 
+FORMER = ("action", "file", "sha256", "time", "system", "previous")
+
+
+def former(site: Path) -> list[str]:
+    """Replace the ledger by one of an earlier version; its lines."""
+    rows = [json.loads(line[2:]) for line in ledger_text(site) if line.startswith("#")]
+    sums = {line[66:]: line[:64] for line in ledger_text(site) if not line.startswith("#")}
+    lines: list[str] = []
+    previous = "0" * 64
+    for row in rows:
+        sha256 = sums[row["file"]] if row["action"] == "kept" else None
+        full = row | {"sha256": sha256, "previous": previous}
+        assert set(full) == set(FORMER)
+        lines.append(f"{schema.canonical(full)}\n")
+        previous = hashlib.sha256(lines[-1].encode()).hexdigest()
+    (site / ledger.FILE).unlink()
+    (site / "ledger.jsonl").write_text("".join(lines))
+    return lines
+
+
+def ledger_text(site: Path) -> list[str]:
+    return (site / ledger.FILE).read_text().splitlines()
+
+
+def test_a_ledger_of_an_earlier_version_is_continued(tmp_path: Path, site: Path) -> None:
+    *first, last = seven(tmp_path)
+    for one in first:
+        store.keep(one)
+    run_records("prune", "--session", "session 3", "--yes")
+    before = ledger.audit(site)
+    lines = former(site)
+    read = ledger.audit(site)  # without a new file
+    assert read and before and not (site / ledger.FILE).exists()
+    assert (read.records, read.faults) == (before.records, before.faults) == (5, before.faults)
+    assert [fault.what for fault in read.faults] == ["was removed"]
+    store.keep(last)
+    after = ledger.audit(site)
+    assert after and (after.records, after.faults) == (6, before.faults)
+    head = hashlib.sha256(lines[4].encode()).hexdigest()
+    assert head in after.heads, "a plan of then knows it"
+    (site / "ledger.jsonl").write_text("".join(lines[:2] + lines[3:]))
+    edited = ledger.audit(site)
+    assert edited and "line 3 does not follow the one before" in [f.what for f in edited.faults]
+
+
+def test_sha256sum_reads_the_ledger(tmp_path: Path, site: Path) -> None:
+    for one in seven(tmp_path):
+        store.keep(one)
+    odd = site / "odd" / "a\\b\nc\u2028d" / "run.json"
+    odd.parent.mkdir(parents=True)
+    odd.write_text("{}")
+    (site / ledger.FILE).unlink()
+    store.keep(played(tmp_path, 20))
+    run_records("prune", "--session", "session 6", "--yes")
+    check = ["sha256sum", "--ignore-missing", "--strict", "-c", ledger.FILE]
+    done = subprocess.run(check, cwd=site, capture_output=True, text=True, check=False)
+    assert done.returncode == 0 and done.stdout.count(": OK") == 8, done.stderr
+    audit = ledger.audit(site)
+    assert audit and audit.records == 8 and all(fault.told for fault in audit.faults)
+    odd.write_text("[]")
+    done = subprocess.run(check, cwd=site, capture_output=True, text=True, check=False)
+    assert done.returncode == 1 and done.stdout.count(": FAILED") == 1
+    edited = ledger.audit(site)
+    assert edited and [f.what for f in edited.faults if not f.told] == [
+        "was changed after it was kept"
+    ]
+
+
 def test_a_ledger_vouches_for_its_own_folder_only(tmp_path: Path, site: Path) -> None:
     path = marks(tmp_path, {})
     plan = planned(tmp_path, path)
@@ -823,7 +891,7 @@ def test_a_ledger_that_is_a_link_is_refused(tmp_path: Path, site: Path) -> None:
     (site / ledger.FILE).rename(tmp_path / "other")
     (site / ledger.FILE).symlink_to(tmp_path / "other")
     done = accept(marks(tmp_path, {}), "-o", tmp_path / "p.html")
-    assert done.exit_code == 2 and "ledger.jsonl: is a symbolic link" in done.stderr
+    assert done.exit_code == 2 and "SHA256SUMS: is a symbolic link" in done.stderr
 
 
 def test_what_a_command_removed_is_no_fault_of_the_folder(tmp_path: Path, site: Path) -> None:
@@ -902,10 +970,13 @@ def test_records_of_before_the_ledger_are_taken_in(tmp_path: Path, site: Path) -
     assert audit and (audit.records, audit.faults) == (2, ())
 
 
-@pytest.mark.parametrize("text", ["{", "[1]\n", '{"action": "kept"}\n', "\0\n"])
+@pytest.mark.parametrize("text", ["{", "[1]\n", '# {"action": "kept"}\n', "\0\n", "# -\n"])
 def test_a_damaged_ledger_is_one_message(tmp_path: Path, site: Path, text: str) -> None:
     store.keep(seven(tmp_path)[0])
     (site / ledger.FILE).write_text(text)
     found = accept(marks(tmp_path, {}), "-o", tmp_path / "p.html")
-    assert found.exit_code == 2 and "ledger.jsonl: line 1: expected an object" in found.stderr
+    assert (
+        found.exit_code == 2
+        and "SHA256SUMS: line 1: expected a SHA-256 and a file" in found.stderr
+    )
     assert found.stderr.count("\n") == 1

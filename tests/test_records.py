@@ -191,7 +191,7 @@ def test_a_folder_of_which_no_record_can_be_read_is_an_error(site: Path, tmp_pat
 
 
 @pytest.mark.parametrize(
-    "session", ["ledger.jsonl", "ledger.sig", "index.sqlite", "index.sqlite-wal", ".set-aside"]
+    "session", ["SHA256SUMS", "SHA256SUMS.sig", "index.sqlite", "index.sqlite-wal", ".set-aside"]
 )
 def test_a_session_has_no_name_of_a_file_of_the_folder(session: str, site: Path) -> None:
     before = len(list(index.of_folder(site).select(["run"])))

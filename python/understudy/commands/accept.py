@@ -183,13 +183,7 @@ def _ledgers(
         words = f"ledger of {found.records}, head {found.head}"
         if signers is not None:
             try:
-                who, after = ledger.signer(folder, signers)
-                words += f", signed by {who}"
-                if after:
-                    faults.append(
-                        f"{folder / ledger.FILE}: lines after it was signed: {after}; expected "
-                        "none: sign it again"
-                    )
+                words += f", signed by {ledger.signer(folder, signers)}"
             except UnderstudyError as error:
                 faults.append(str(error))
         said.append(words)
@@ -203,8 +197,8 @@ def _ledgers(
         ]
         if plan is not None and plan.ledger_head not in (None, *found.heads):
             faults.append(
-                f"{folder / ledger.FILE}: has not the line that was the last one when the plan "
-                f"was made, {plan.ledger_head}"
+                f"{folder / ledger.FILE}: does not begin with what it was when the plan was made, "
+                f"{plan.ledger_head}"
             )
     if said and without:
         said.append(f"{len(without)} in no ledger")

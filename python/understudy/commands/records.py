@@ -290,8 +290,9 @@ def prune(
 def verify(folder: Path | None, signers: Path | None) -> None:
     """Compare the records with their ledger: which were edited, removed or added since.
 
-    The exit status is 1 if any was, or if nobody of --signers signed the whole ledger, and 2
-    without a ledger. What `understudy records` removed or set aside is counted.
+    The ledger is the file SHA256SUMS of the folder. The exit status is 1 if any record was, or if
+    nobody of --signers signed the whole ledger, and 2 without a ledger. What `understudy records`
+    removed or set aside is counted.
     """
     of = folder or store.folder()
     found = ledger.audit(of)
@@ -306,9 +307,7 @@ def verify(folder: Path | None, signers: Path | None) -> None:
         words += f", removed or set aside by commands: {removed}"
     if signers is not None:
         try:
-            who, after = ledger.signer(of, signers)
-            words += f", signed by {who}, lines after it: {after}"
-            bad |= bool(after)
+            words += f", signed by {ledger.signer(of, signers)}"
         except UnderstudyError as error:
             print_error(error)
             bad = True
@@ -323,12 +322,12 @@ def verify(folder: Path | None, signers: Path | None) -> None:
 def sign(key: Path, folder: Path | None) -> None:
     """Sign the ledger of the records with KEY, a private key of OpenSSH.
 
-    Records that are kept later are not signed until the next time. `understudy records verify
-    --signers` and `understudy accept --signers` check it.
+    The signature is of all that is in the ledger then: sign again when a record was kept since.
+    `understudy records verify --signers` and `understudy accept --signers` check it.
     """
     of = folder or store.folder()
-    count = ledger.sign(of, key)
-    click.echo(f"{of / ledger.SIGNATURE}: {count} lines signed")
+    ledger.sign(of, key)
+    click.echo(f"{of / ledger.SIGNATURE}: written")
 
 
 @command.command("table")

@@ -44,7 +44,8 @@ from understudy.errors import UnderstudyError, refuse_exit
 RESULT = "understudy/result/1"  # every producer's, before each had a contract of its own
 MEASUREMENT_FILE = "result.json"
 KEPT_SUFFIX = ".json.gz"  # of records in the folder of a site
-BESIDE = ("ledger.jsonl", "ledger.sig", "index.sqlite")  # what that folder has besides sessions
+# What that folder has besides sessions; the last two are of earlier versions.
+BESIDE = ("SHA256SUMS", "SHA256SUMS.sig", "index.sqlite", "ledger.jsonl", "ledger.sig")
 SET_ASIDE = ".set-aside"  # a folder in it with records that do not count; no session is called so
 STORAGE_FACTS = (
     "type",

@@ -1,8 +1,9 @@
-"""The ledger of a folder of records: a line for each record that was kept, removed or set aside.
+"""The ledger of a folder of records: SHA256SUMS, to which what is kept, removed or set aside adds.
 
-Each line states the SHA-256 of the file, and that of the line before it, so that a record that was
-edited or went away later shows, and a line that did. Who can write the folder can write another
-ledger: a signature of it, or the head that a plan or a page states, shows that, too.
+`sha256sum --ignore-missing -c` reads it: a line has the SHA-256 of a file, and the comment before
+it says what was done, and the time and the system of the run. Lines are only added. Who can write
+the folder can write another ledger: a signature by `ssh-keygen -Y sign`, or the head that a plan
+or a page states, shows that.
 """
 
 import errno
@@ -10,9 +11,10 @@ import fcntl
 import hashlib
 import json
 import os
+import re
 import stat
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,15 +22,16 @@ from typing import Any
 
 from understudy.contracts import schema
 from understudy.errors import UnderstudyError, printable
-from understudy.files import read_bytes, read_text, write_text
+from understudy.files import read_bytes, write_text
 from understudy.records import listing
 
-FILE, SIGNATURE = "ledger.jsonl", "ledger.sig"
+FILE, SIGNATURE = "SHA256SUMS", "SHA256SUMS.sig"
+FORMER = "ledger.jsonl"  # of earlier versions: an object in each line, with the hash of the last
 KEPT, REMOVED, ASIDE, FOUND = "kept", "removed", "set aside", "found"
 ACTIONS = (KEPT, REMOVED, ASIDE, FOUND)  # FOUND: was there before the ledger
-KEYS = ("action", "file", "sha256", "time", "system", "previous")
-NONE = "0" * 64  # what the first line follows
+KEYS = {"action", "file", "time", "system"}
 NAMESPACE = "understudy-records"
+_SUM = re.compile(r"\\?([0-9a-f]{64}) [ *](.+)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,27 +48,25 @@ class Fault:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Audit:
-    """`head` is the SHA-256 of the last line; `records` are those that the ledger knows."""
+    """`head` is the SHA-256 of the ledger; `records` are those that it knows."""
 
     head: str
     records: int
     faults: tuple[Fault, ...]
-    heads: frozenset[str]  # of every line
+    heads: frozenset[str]  # of what it was after every line
 
 
 def append(of: Path, action: str, name: str, time: str | None, system: str | None) -> None:
-    """A line for the file `name` of the folder, as it is now. The first one of a folder follows
-    lines of all records that are there."""
+    """What was done with the file `name` of the folder, as it is now. The first entry of a folder
+    follows those of a ledger of earlier versions, or of all records that are there."""
     try:
         with _locked(of) as file:
-            previous = _head(file)
-            rows = [(action, name, time, system)]
-            if previous == NONE:
-                rows = [*((FOUND, n, None, None) for n in sorted(_names(of) - {name})), *rows]
-            for row in rows:
-                line = _line(of, *row, previous)
-                os.write(file, line)
-                previous = hashlib.sha256(line).hexdigest()
+            before = ""
+            if not os.fstat(file).st_size:
+                before = _text(of, _former(of)[0]) or "".join(
+                    _entry(of, FOUND, n, None, None) for n in sorted(_names(of) - {name})
+                )
+            os.write(file, (before + _entry(of, action, name, time, system)).encode())
     except OSError as error:
         raise UnderstudyError(f"{of / FILE}: cannot be written: {error.strerror}") from None
 
@@ -83,21 +84,27 @@ def _locked(of: Path) -> Iterator[int]:
         os.close(file)
 
 
-def _head(file: int) -> str:
-    """The SHA-256 of the last line."""
-    size, block = os.fstat(file).st_size, b""
-    while b"\n" not in block[:-1] and len(block) < size:
-        count = min(size, len(block) + 4096)
-        block = os.pread(file, count, size - count)
-    return hashlib.sha256(block[block[:-1].rfind(b"\n") + 1 :]).hexdigest() if block else NONE
+def _entry(
+    of: Path, action: str, name: str, time: str | None, system: str | None, sha256: str = ""
+) -> str:
+    row = {"action": action, "file": name, "time": time, "system": system}
+    told = f"# {schema.canonical(row)}\n"
+    if action not in (KEPT, FOUND):
+        return told
+    written = _escaped(name)
+    start = "\\" * (written != name)
+    return f"{told}{start}{sha256 or _sha256(of / name)}  {written}\n"
 
 
-def _line(
-    of: Path, action: str, name: str, time: str | None, system: str | None, previous: str
-) -> bytes:
-    sha256 = _sha256(of / name) if action in (KEPT, FOUND) else None
-    row = dict(zip(KEYS, (action, name, sha256, time, system, previous), strict=True))
-    return f"{schema.canonical(row)}\n".encode()
+def _escaped(name: str) -> str:
+    """As sha256sum writes it."""
+    return name.replace("\\", "\\\\").replace("\n", "\\n")
+
+
+def _text(of: Path, rows: Iterable[dict[str, Any]]) -> str:
+    """Rows of a ledger of earlier versions as entries."""
+    keys = ("action", "file", "time", "system", "sha256")
+    return "".join(_entry(of, *(row[key] for key in keys)) for row in rows)
 
 
 def _sha256(path: Path) -> str:
@@ -108,43 +115,40 @@ def _names(of: Path) -> set[str]:
     return {name for name, _ in listing.files(of)}
 
 
-def audit(of: Path) -> Audit | None:
-    """Compare the folder with its ledger; None of a folder without one."""
-    if (of / FILE).is_symlink():
-        raise UnderstudyError(f"{of / FILE}: is a symbolic link; expected a file")
+def _read(path: Path) -> bytes | None:
+    if path.is_symlink():
+        raise UnderstudyError(f"{path}: is a symbolic link; expected a file")
     try:
-        data = read_bytes(of / FILE)
+        return read_bytes(path)
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise UnderstudyError(f"{of / FILE}: cannot be read: {error.strerror}") from None
+        raise UnderstudyError(f"{path}: cannot be read: {error.strerror}") from None
+
+
+def audit(of: Path) -> Audit | None:
+    """Compare the folder with its ledger; None of a folder without one."""
+    rows, heads, faults = _former(of)
+    data = _read(of / FILE) or _text(of, rows).encode()
+    if not data:
+        return None
     known: dict[str, dict[str, Any]] = {}
-    faults: list[Fault] = []
     gone: dict[str, Fault] = {}
-    previous, heads = NONE, {NONE}
-    lines = data.splitlines(keepends=True)
-    for number, line in enumerate(lines, 1):
-        row = _row(line, f"{of / FILE}: line {number}")
-        if row["previous"] != previous:
-            faults.append(Fault(file=FILE, what=f"line {number} does not follow the one before"))
-        previous = hashlib.sha256(line).hexdigest()
-        heads.add(previous)
+    digest = hashlib.sha256()
+    for row in _rows(data, f"{of / FILE}"):
         name = row["file"]
         if row["action"] in (KEPT, FOUND):
             known[name] = row
             gone.pop(name, None)
             continue
-        last = known.pop(name, row)
-        gone[name] = Fault(
-            file=name,
-            what=f"was {row['action']}",
-            told=True,
-            time=last["time"],
-            system=last["system"],
-        )
+        where = {key: known.pop(name, row)[key] for key in ("file", "time", "system")}
+        gone[name] = Fault(what=f"was {row['action']}", told=True, **where)
+    for line in data.splitlines(keepends=True):
+        digest.update(line)
+        heads.add(digest.hexdigest())
     there = _names(of)
     for name, row in sorted(known.items()):
-        where = {"file": name, "time": row["time"], "system": row["system"]}
+        where = {key: row[key] for key in ("file", "time", "system")}
         if name not in there:
             faults.append(Fault(what="is missing", **where))
         elif _sha256(of / name) != row["sha256"]:
@@ -154,79 +158,85 @@ def audit(of: Path) -> Audit | None:
         Fault(file=name, what="is not in the ledger") for name in sorted(there - known.keys())
     ]
     return Audit(
-        head=previous,
-        records=len(known),
-        faults=tuple(faults),
-        heads=frozenset(heads),
+        head=digest.hexdigest(), records=len(known), faults=tuple(faults), heads=frozenset(heads)
     )
 
 
-def _row(line: bytes, where: str) -> dict[str, Any]:
+def _rows(data: bytes, where: str) -> Iterator[dict[str, Any]]:
+    """The entries; a sum without a comment is of a record that was kept."""
+    told: dict[str, Any] = {}
+    for number, line in enumerate(data.decode(errors="replace").removesuffix("\n").split("\n"), 1):
+        found = _SUM.fullmatch(line)
+        if found:
+            same = told and _escaped(told["file"]) == found[2]
+            row = told if same else _facts({"action": KEPT, "file": found[2]}, "")
+            yield row | {"sha256": found[1]}
+            told = {}
+            continue
+        told = _facts(line.removeprefix("# "), f"{where}: line {number}")
+        if told["action"] not in (KEPT, FOUND):
+            yield told
+
+
+def _facts(given: Any, where: str) -> dict[str, Any]:
+    """The object of a comment, or of a line of an earlier ledger."""
     try:
-        row = json.loads(line)
-    except ValueError:
-        row = None
-    if (
-        not isinstance(row, dict)
-        or set(row) != set(KEYS)
-        or row["action"] not in ACTIONS
-        or not (
-            isinstance(row["file"], str)
-            and all(row[key] is None or isinstance(row[key], str) for key in KEYS)
+        row: dict[str, Any] = json.loads(given) if isinstance(given, str) else given
+        row = dict.fromkeys(KEYS) | row
+        valid = row["action"] in ACTIONS and isinstance(row["file"], str)
+        valid = valid and all(value is None or isinstance(value, str) for value in row.values())
+    except (ValueError, TypeError):
+        valid = False
+    if not valid:
+        raise UnderstudyError(
+            f"{where}: expected a SHA-256 and a file, or an object with {', '.join(sorted(KEYS))}"
         )
-    ):
-        raise UnderstudyError(f"{where}: expected an object with {', '.join(KEYS)}")
     return row
+
+
+def _former(of: Path) -> tuple[list[dict[str, Any]], set[str], list[Fault]]:
+    """The rows of a ledger of earlier versions, the hashes of its lines, by which plans of then
+    know it, and the lines that do not state the hash of the one before."""
+    rows, faults, previous = [], [], "0" * 64
+    heads = set()
+    for number, line in enumerate((_read(of / FORMER) or b"").splitlines(keepends=True), 1):
+        rows.append(_facts(line.decode(errors="replace"), f"{of / FORMER}: line {number}"))
+        if rows[-1].get("previous") != previous:
+            what = f"line {number} does not follow the one before"
+            faults.append(Fault(file=FORMER, what=what))
+        previous = hashlib.sha256(line).hexdigest()
+        heads.add(previous)
+    return rows, heads, faults
 
 
 # -- signatures -----------------------------------------------------------------------------------
 
 
-def sign(of: Path, key: Path) -> int:
-    """Sign the ledger as it is, by `ssh-keygen -Y sign`; the lines that are signed."""
-    try:
-        data = read_bytes(of / FILE)
-    except OSError as error:
-        raise UnderstudyError(f"{of / FILE}: cannot be read: {error.strerror}") from None
+def sign(of: Path, key: Path) -> None:
+    """Sign the ledger as it is."""
+    data = _read(of / FILE)
+    if data is None:
+        raise UnderstudyError(f"{of / FILE}: not found; the first record that is kept makes it")
     made = _ssh_keygen(["-Y", "sign", "-f", str(key), "-n", NAMESPACE], data)
-    row = {"bytes": len(data), "signature": made}
-    write_text(of / SIGNATURE, f"{json.dumps(row, indent=1)}\n")
-    return data.count(b"\n")
+    write_text(of / SIGNATURE, made)
 
 
-def signer(of: Path, allowed: Path) -> tuple[str, int]:
-    """Who signed the ledger, of those in a file of allowed signers of ssh-keygen, and how many
-    lines came after it. An UnderstudyError where nobody of them did."""
-    path = of / SIGNATURE
+def signer(of: Path, allowed: Path) -> str:
+    """Who signed the ledger, of those in a file of allowed signers of ssh-keygen. An
+    UnderstudyError where nobody of them did, or where it has grown since."""
+    path, by = of / SIGNATURE, ["-f", str(allowed), "-s", str(of / SIGNATURE)]
+    if not _read(path):
+        raise UnderstudyError(f"{path}: not found; understudy records sign makes it")
     try:
-        row = json.loads(read_text(path))
-        count, signature = row["bytes"], row["signature"]
-        data = read_bytes(of / FILE)
-        signed = data[: int(count)]
-        if len(signed) != count or not isinstance(signature, str):
-            raise ValueError
-    except OSError as error:
-        raise UnderstudyError(f"{path}: cannot be read: {error.strerror}") from None
-    except (ValueError, KeyError, TypeError):
-        raise UnderstudyError(
-            f"{path}: expected bytes, at most as many as {FILE} has, and signature"
-        ) from None
-    made = path.with_name(f".{SIGNATURE}.{os.getpid()}")
-    write_text(made, signature)
-    try:
-        who = _ssh_keygen(["-Y", "find-principals", "-s", str(made), "-f", str(allowed)])
+        who = _ssh_keygen(["-Y", "find-principals", *by])
         name = who.splitlines()[0] if who else ""
-        _ssh_keygen(
-            ["-Y", "verify", "-f", str(allowed), "-I", name, "-n", NAMESPACE, "-s", str(made)],
-            signed,
-        )
+        _ssh_keygen(["-Y", "verify", "-I", name, "-n", NAMESPACE, *by], _read(of / FILE) or b"")
     except UnderstudyError as error:
         raise UnderstudyError(
-            f"{path}: is no signature of {FILE} by anybody in {allowed}: {error}"
+            f"{path}: is no signature of {FILE} as it is by anybody in {allowed}: {error}; sign "
+            "it after the last record"
         ) from None
-    finally:
-        made.unlink(missing_ok=True)
-    return printable(name), data[count:].count(b"\n")
+    return printable(name)
 
 
 def _ssh_keygen(arguments: list[str], given: bytes = b"") -> str:

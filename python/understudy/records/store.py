@@ -16,13 +16,13 @@ from understudy.contracts import run as runs
 from understudy.contracts.run import Run
 from understudy.errors import UnderstudyError
 from understudy.files import write_bytes
+from understudy.producers import BESIDE, SET_ASIDE
 from understudy.producers import KEPT_SUFFIX as SUFFIX
-from understudy.producers import SET_ASIDE
 from understudy.records import ledger
 
 NO_SESSION = "by-hand"
 INDEX = "index.sqlite"
-OWN = (INDEX, ledger.FILE, ledger.SIGNATURE, acknowledgements.FILE)  # beside the sessions
+OWN = (*BESIDE, acknowledgements.FILE)  # beside the sessions
 LONGEST_NAME = 80
 
 
