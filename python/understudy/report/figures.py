@@ -11,10 +11,11 @@ import importlib.util
 import io
 import re
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from traceback import extract_tb
+from types import MappingProxyType
 from typing import Any
 from xml.etree import ElementTree
 
@@ -108,26 +109,42 @@ class Drawn:
 
 def draw(drawer: Drawer, case: Case | Study | Book) -> Drawn | None:
     """The same with its data; None where there is nothing to show."""
+    try:
+        with refuse_exit(drawer.path):
+            key = f"{case.key}-{drawer.name}"
+            return render(lambda: drawer.draw(case), key, drawer.title)
+    except UnderstudyError:
+        raise
+    except Exception as error:
+        raise _fault(drawer.path, error) from None
+
+
+def render(
+    draw: Callable[[], Figure | None],
+    key: str,
+    label: str,
+    titles: Mapping[str, Sequence[str]] = MappingProxyType({}),
+) -> Drawn | None:
+    """What a function draws in the style of the page. `key` begins the ids of the elements,
+    `label` names the figure for screen readers. `titles`: texts that show under the pointer, by
+    the gid of an artist, one for each of its marks."""
     with matplotlib.rc_context(fname=str(where("style"))), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph ")  # the page gives the font
-        matplotlib.rcParams["svg.hashsalt"] = f"{case.key} {drawer.name}"
+        matplotlib.rcParams["svg.hashsalt"] = key
         buffer = io.BytesIO()
-        try:
-            with refuse_exit(drawer.path):
-                figure = drawer.draw(case)
-            if figure is None:
-                return None
-            values.rasterize(figure)
-            figure.savefig(buffer, format="svg", metadata={"Date": None})
-            data = values.csv_of(figure)
-        except UnderstudyError:
-            raise
-        except Exception as error:
-            raise _fault(drawer.path, error) from None
+        figure = draw()
+        if figure is None:
+            return None
+        values.rasterize(figure)
+        figure.savefig(buffer, format="svg", metadata={"Date": None})
+        data = values.csv_of(figure)
     drawn = buffer.getvalue().decode()
     root = ElementTree.fromstring(printable(drawn))  # labels may hold what XML cannot
-    text = _inline(root, prefix=f"{case.key}-{drawer.name}-", label=drawer.title)
-    return Drawn(svg=text, csv=data)
+    for group in root.iter(f"{_SVG}g"):
+        marks = list(group.iter(f"{_SVG}use")) or [group]
+        for mark, title in zip(marks, titles.get(group.get("id", ""), ()), strict=False):
+            ElementTree.SubElement(mark, "title").text = printable(title)
+    return Drawn(svg=_inline(root, prefix=f"{key}-", label=label), csv=data)
 
 
 def _inline(root: ElementTree.Element, *, prefix: str, label: str) -> str:

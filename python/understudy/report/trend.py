@@ -1,58 +1,25 @@
-"""The page of a trend, and its words: what changed, what drifts, what failed, then figures.
+"""The page of a trend, and its words: what changed, what drifts, what failed, then figures."""
 
-A drawing has its places in percent across, so that its text keeps its size on any screen.
-"""
-
-import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
-from datetime import datetime, timezone
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict
+from datetime import datetime
 from itertools import pairwise
 from typing import Any
+
+from markupsafe import Markup
+from matplotlib.dates import AutoDateLocator, ConciseDateFormatter, date2num
+from matplotlib.figure import Figure as MatplotlibFigure
 
 from understudy import __version__, units
 from understudy.errors import one_line, printable
 from understudy.judge.comparison.case_comparison import apart
 from understudy.judge.comparison.trend import Failure, Figure, Step, Trend, Upgrade
 from understudy.judge.statistics.night_statistics import FASTER, SLOWER, Rule
-from understudy.report import colours
+from understudy.report import colours, figures
 from understudy.report.template import environment
 from understudy.units import plural
 
-HEIGHT, TOP, BOTTOM = 210, 12, 178  # of a drawing, and of its values, in pixels
-MARGIN = 0.02  # of the width, on both sides
-DATES = 4
-WEEK_S = 7 * 86400.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Mark:
-    """One session: x in percent, y in pixels."""
-
-    x: float
-    y: float
-    text: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Span:
-    """Between two sessions, in percent, with its words."""
-
-    low: float
-    high: float
-    text: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Drawing:
-    sessions: tuple[Mark, ...]
-    fit: tuple[tuple[float, float, float, float], ...]  # x1, y1, x2, y2
-    changes: tuple[Span, ...]
-    upgrades: tuple[Span, ...]
-    failures: tuple[Mark, ...]
-    values: tuple[tuple[float, str], ...]  # y and label
-    dates: tuple[tuple[float, str, str], ...]  # x, anchor and label
-    unit: str
+FAILURES_AT = 0.04  # of the height of a figure
 
 
 def render(system: str, found: Trend) -> str:
@@ -61,7 +28,7 @@ def render(system: str, found: Trend) -> str:
     made.filters |= {
         "change": change,
         "day": day,
-        "drawing": draw,
+        "upgraded": _upgraded,
         "value": units_of,
     }
     text = made.get_template("trend.html").render(
@@ -73,9 +40,7 @@ def render(system: str, found: Trend) -> str:
         colours=colours.TREND_COLOURS,
         role_colours=colours.ROLE_COLOURS,
         version=__version__,
-        height=HEIGHT,
-        top=TOP,
-        bottom=BOTTOM,
+        picture=picture,
     )
     return printable(text)
 
@@ -215,89 +180,63 @@ def units_of(value: float, unit: str) -> str:
     return units.quantity(value, unit)
 
 
-def draw(figure: Figure) -> Drawing:
-    """Where everything stands; of at least two sessions."""
-    series = figure.series
-    seconds = [_seconds(time) for time in series.times]
-    marks = [*seconds, *(_seconds(one.time) for one in figure.failures)]
-    first, last = min(marks), max(marks)
+def picture(number: int, figure: Figure) -> Markup:
+    """The figure of that number on the page, as SVG: of at least two sessions."""
+    unit = figure.series.unit
+    sessions = zip(figure.series.times, figure.values, strict=True)
+    titles = {
+        "session": [f"{_minute(time)}: {units_of(value, unit)}" for time, value in sessions],
+        "failed": [f"failed {_minute(one.time)}: {one.why}" for one in figure.failures],
+    }
+    titles |= {f"upgrade-{k}": [text] for k, text in enumerate(map(_upgraded, figure.upgrades))}
+    titles |= {f"change-{k}": [change(s, figure)] for k, s in enumerate(figure.changes)}
+    label = f"{figure.name}, {len(figure.values)} sessions"
+    drawn = figures.render(lambda: draw(figure), f"trend-{number}", label, titles)
+    assert drawn, "every figure shows sessions"
+    return Markup(drawn.svg)
 
-    def x(at: float) -> float:
-        share = (at - first) / (last - first) if last > first else 0.5
-        return round(100 * (MARGIN + share * (1 - 2 * MARGIN)), 2)
 
+def draw(figure: Figure) -> MatplotlibFigure:
+    """Sessions, their level, changes, upgrades and failures over time."""
+    series, colour = figure.series, colours.TREND_COLOURS
+    times = [_date(time) for time in series.times]
     divisor, unit = _unit(max(figure.values), series.unit)
-    ticks = _ticks([v / divisor for v in (*figure.values, *figure.fitted)])
-    low, high = ticks[0], ticks[-1]
-
-    def y(value: float) -> float:
-        return round(BOTTOM - (value / divisor - low) / (high - low) * (BOTTOM - TOP), 1)
-
-    starts = [0, *figure.points, len(seconds)]
-    joints = [(begin, end - 1) for begin, end in pairwise(starts)]
-    return Drawing(
-        sessions=tuple(
-            Mark(
-                x=x(at),
-                y=y(value),
-                text=f"{_minute(time)}: {units_of(value, series.unit)}",
-            )
-            for i, (at, time, value) in enumerate(
-                zip(seconds, series.times, figure.values, strict=True)
-            )
-        ),
-        fit=tuple(
-            (x(seconds[i]), y(figure.fitted[i]), x(seconds[j]), y(figure.fitted[j]))
-            for i, j in joints
-        ),
-        changes=tuple(
-            Span(
-                low=x(_seconds(step.before)),
-                high=x(_seconds(step.time)),
-                text=change(step, figure),
-            )
-            for step in figure.changes
-        ),
-        upgrades=tuple(
-            Span(
-                low=x(_seconds(one.before)),
-                high=x(_seconds(one.time)),
-                text=f"upgrade by {day(one.time)}: {'; '.join(one.what)}",
-            )
-            for one in figure.upgrades
-        ),
-        failures=tuple(
-            Mark(x=x(_seconds(one.time)), y=BOTTOM, text=f"failed {_minute(one.time)}: {one.why}")
-            for one in figure.failures
-        ),
-        values=tuple((y(tick * divisor), f"{tick:g}") for tick in ticks),
-        dates=_dates(first, last, x),
-        unit=unit,
+    drawn = MatplotlibFigure(figsize=(10.5, 2.4))
+    axes = drawn.subplots()
+    for k, one in enumerate(figure.upgrades):
+        ends = _date(one.before), _date(one.time)
+        axes.axvspan(*ends, color=colour["upgrade"], alpha=0.12, gid=f"upgrade-{k}")
+        axes.axvline(ends[1], color=colour["upgrade"], ls="--")
+    for k, step in enumerate(figure.changes):
+        ends = _date(step.before), _date(step.time)
+        axes.axvspan(*ends, color=colour["change"], alpha=0.35, gid=f"change-{k}")
+    for begin, end in pairwise([0, *figure.points, len(times)]):
+        level = [value / divisor for value in figure.fitted[begin:end]]
+        axes.plot(times[begin:end], level, color=colour["fit"], lw=2, label="level")
+    values = [value / divisor for value in figure.values]
+    axes.plot(times, values, "o", color=colour["session"], label="session", gid="session")
+    failed = [_date(one.time) for one in figure.failures]
+    axes.plot(
+        failed,
+        [FAILURES_AT] * len(failed),
+        "x",
+        color=colour["failed"],
+        markersize=7,
+        markeredgewidth=2,
+        transform=axes.get_xaxis_transform(),
+        gid="failed",
     )
+    if min(values) < 0.5 * max(values):
+        axes.set_ylim(bottom=0)
+    locator = AutoDateLocator(minticks=2, maxticks=8)  # type: ignore[no-untyped-call]
+    axes.xaxis.set_major_locator(locator)
+    axes.xaxis.set_major_formatter(ConciseDateFormatter(locator))  # type: ignore[no-untyped-call]
+    axes.set_ylabel(unit)
+    return drawn
 
 
-def _dates(
-    first: float, last: float, x: Callable[[float], float]
-) -> tuple[tuple[float, str, str], ...]:
-    """Labels of days, at most DATES, each once."""
-    shown: dict[str, tuple[float, str, str]] = {}
-    for k in range(DATES):
-        at = first + (last - first) * k / (DATES - 1)
-        text = f"{datetime.fromtimestamp(at, tz=timezone.utc):%Y-%m-%d}"
-        anchor = "start" if k == 0 else "end" if k == DATES - 1 else "middle"
-        shown.setdefault(text, (x(at), anchor, text))
-    return tuple(shown.values())
-
-
-def _ticks(values: Sequence[float]) -> list[float]:
-    """Round numbers from below the values to above them; from 0 unless all are above a half."""
-    low, high = min(values), max(values)
-    low = 0.0 if low < 0.5 * high else low
-    rough = max(high - low, 0.02 * high) / 4
-    size = 10 ** math.floor(math.log10(rough))
-    step = size * next(k for k in (1, 2, 5, 10) if k * size >= rough)
-    begin, end = math.floor(low / step), math.ceil(high / step)
-    return [float(f"{k * step:.10g}") for k in range(begin, max(end, begin + 1) + 1)]
+def _upgraded(one: Upgrade) -> str:
+    return f"Upgrade by {day(one.time)}: {'; '.join(one.what)}"
 
 
 def _unit(largest: float, unit: str) -> tuple[float, str]:
@@ -333,5 +272,5 @@ def _minute(time: str) -> str:
     return time[:16].replace("T", " ")
 
 
-def _seconds(time: str) -> float:
-    return datetime.fromisoformat(time.replace("Z", "+00:00")).timestamp()
+def _date(time: str) -> float:
+    return float(date2num(datetime.fromisoformat(time.replace("Z", "+00:00"))))  # type: ignore[no-untyped-call]
