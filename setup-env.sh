@@ -18,7 +18,7 @@ _und_command=$_und_root/.venv/bin
 if [ -n "$_und_view" ] && [ -x "$_und_view/understudy" ]; then
   _und_command=$_und_view
   if [ -z "${RFM_CONFIG_FILES+set}" ]; then
-    if _und_config=$("$_und_view/understudy" where config); then
+    if _und_config=$("$_und_view/understudy" doctor --paths config); then
       export RFM_CONFIG_FILES=$_und_config
     else
       echo "understudy: $_und_view/understudy does not run; RFM_CONFIG_FILES is that of the checkout" >&2

@@ -32,7 +32,7 @@ EVERYDAY = (
 
 # Commands of earlier versions, and what does their work.
 FORMER = {
-    "migrate": "understudy records migrate, or of a workload understudy describe OLD -o NEW",
+    "migrate": "understudy records migrate; of workloads: understudy describe OLD -o NEW",
     "predict": "understudy show WORKLOAD --counters",
     "scale": "understudy describe WORKLOAD -n RANKS --rule RULE -o NEW",
     "where": "understudy doctor --paths",
