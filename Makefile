@@ -45,9 +45,10 @@ docs:  ## make the site of the documentation in build/site/, and check its links
 	@./setup.sh test
 	@$(ENV) NO_MKDOCS_2_WARNING=1 mkdocs build
 
-dist:  ## make the source distribution and the wheel in dist/
+dist:  ## make the source distribution and the wheels in dist/, those of the studies too
 	@./setup.sh run
 	@$(ENV) hatchling build -d dist
+	@$(ENV) for study in studies/*/; do (cd "$$study" && hatchling build -t wheel -d "$(CURDIR)/dist"); done
 
 rehearse:  ## run the checks of SYSTEM on a batch system of four nodes on this host, or cases on FS=ceph, or replicas on FS=slow
 	@$(if $(or $(filter ceph slow,$(FS)),$(if $(FS),,$(SYSTEM))),,$(REHEARSE_USAGE))
