@@ -33,14 +33,14 @@ Call = tuple[int, int, int]  # its first byte, bytes, runs
 
 def lines(program: Program) -> list[list[str]]:
     """Of each rank, in the order in which it makes the calls."""
-    number = {thread.name: i for i, thread in enumerate(program.streams)}
-    walks = sorted(evaluate(program), key=lambda w: number[w.thread.name])
+    number = {stream.name: i for i, stream in enumerate(program.streams)}
+    walks = sorted(evaluate(program), key=lambda w: number[w.stream.name])
     events = []
     for walk in walks:
         for dumps in walk.dumps:
             for k in range(dumps.count):
                 time_s = -1 if walk.prepares else dumps.step.start_s(dumps.number + k)
-                events.append((time_s, number[walk.thread.name], dumps.first + k, walk, dumps, k))
+                events.append((time_s, number[walk.stream.name], dumps.first + k, walk, dumps, k))
     events.sort(key=lambda e: e[:3])
     return [[*_Rank(rank).lines(events)] for rank in range(program.ranks)]
 
@@ -50,7 +50,7 @@ class _Rank:
 
     def __init__(self, rank: int) -> None:
         self.rank = rank
-        self.current: dict[str, tuple[Dumps, int]] = {}  # of each thread
+        self.current: dict[str, tuple[Dumps, int]] = {}  # of each stream
         self.unsynced: dict[tuple[str, int | None, int], int] = defaultdict(int)
         self.unread: dict[tuple[str, int | None, int], tuple[int, int]] = defaultdict(
             lambda: (0, 0)
@@ -59,7 +59,7 @@ class _Rank:
     def lines(self, events: Sequence[tuple[float, int, int, Walk, Dumps, int]]) -> Iterator[str]:
         for _, _, _, walk, dumps, k in events:
             yield from _Dump(self, walk, dumps, k).lines()
-            self.current[walk.thread.name] = dumps, k
+            self.current[walk.stream.name] = dumps, k
 
 
 class _Dump:
@@ -67,35 +67,35 @@ class _Dump:
 
     def __init__(self, rank: _Rank, walk: Walk, dumps: Dumps, k: int) -> None:
         self.state, self.rank, self.walk, self.dumps, self.k = rank, rank.rank, walk, dumps, k
-        self.thread, segments = walk.thread, walk.segments
-        self.method = self.thread.method
+        self.stream, segments = walk.stream, walk.segments
+        self.method = self.stream.method
         self.s = int(np.searchsorted(segments.ends, self.rank, "right"))
         self.i = self.rank - int(segments.starts[self.s])
         self.flood = any(isinstance(c, Rows) for c in dumps.calls)
         self.in_turn = any(isinstance(i, InTurn) for i in dumps.step.body)
         self.turn = 0
-        set_ = dumps.set_of(self.thread.set, k)
-        if walk.writer and walk.writer.thread.name in rank.current:
-            writer, at = rank.current[walk.writer.thread.name]
-            set_ = writer.set_of(self.thread.set, at)
+        set_ = dumps.set_of(self.stream.set, k)
+        if walk.writer and walk.writer.stream.name in rank.current:
+            writer, at = rank.current[walk.writer.stream.name]
+            set_ = writer.set_of(self.stream.set, at)
         self.set = set_
-        if dumps.begins and not self.thread.closes and not self.flood:
+        if dumps.begins and not self.stream.closes and not self.flood:
             for found in (rank.unsynced, rank.unread):
-                for one in [e for e in found if e[0] == self.thread.name]:
+                for one in [e for e in found if e[0] == self.stream.name]:
                     del found[one]
         self.content = dumps.content + (k if dumps.begins else 0)
         # The key of an order; those that are made before have the numbers of their contents.
-        again = self.thread.set.numbered and self.thread.set.names
+        again = self.stream.set.numbered and self.stream.set.names
         self.dump = self.content if walk.prepares and again else dumps.first + k
 
     def key(self, file: int) -> tuple[str, int | None, int]:
-        return self.thread.name, self.set if self.thread.closes else None, file
+        return self.stream.name, self.set if self.stream.closes else None, file
 
     def at(self, numbers: Whole) -> int:
         return int(numbers[self.s])
 
     def path(self, file: int) -> str:
-        files = self.thread.set
+        files = self.stream.set
         group = self.at(self.walk.segments.group) + (self.i if self.walk.segments.alone else 0)
         folder = f"{files.name}.d{group}/" if files.own_directories else ""
         name = f"run/{folder}{files.name}"
@@ -145,14 +145,14 @@ class _Dump:
         return said + (" turns" if self.in_turn else "") + self.flags()
 
     def flags(self) -> str:
-        each = [*instructions(self.thread)]
+        each = [*instructions(self.stream)]
         moves = [i for i in each if isinstance(i, Move)]
         lasting = any(m.flush_bytes and not m.hands_over for m in moves) or (
             any(isinstance(i, Sync) for i in each) and not self.walk.prepares
         )
         through = any(getattr(i, "write_through", False) for i in each)
         looks_up = self.walk.is_read_open or any(m.lookups for m in moves)
-        appends = not self.thread.set.numbered and not self.walk.writer
+        appends = not self.stream.set.numbered and not self.walk.writer
         found = {"write-through": through, "append": appends and not self.flood}
         found |= {"looks-up": looks_up, "lasting": lasting}
         return "".join(f" {name}" for name, on in found.items() if on)
@@ -185,7 +185,7 @@ class _Dump:
         )
         if moved.place is not None:
             assert self.walk.writer
-            writer, k = self.state.current[self.walk.writer.thread.name]
+            writer, k = self.state.current[self.walk.writer.stream.name]
             at, _, growth = writer.places[moved.place]
             begin += self.at(at) + k * self.at(growth)
         for n in range(move.variable.count):
@@ -230,7 +230,7 @@ class _Dump:
             not self.in_turn or self.walk.segments.ranks == 1
         )
         slabs = "" if rule.rule == "grid" and all_ else " slabs"
-        again = self.walk.names if self.thread.set.numbered else None
+        again = self.walk.names if self.stream.set.numbered else None
         updates = again and self.walk.writes and not self.walk.empties
         exists = updates and not any(
             isinstance(c, Opened) and (c.fresh or c.makes.any()) for c in self.dumps.calls
@@ -290,14 +290,14 @@ class _Dump:
             mine = [*_rows_of_rank(block, self.rank, self.s)]
             own += [firsts[-1] + n * length + row for n in range(count) for row in mine]
             firsts.append(firsts[-1] + count * length)
-        shuffle, per = key(order, self.dump, 0, 0), self.thread.set.files_per_directory
+        shuffle, per = key(order, self.dump, 0, 0), self.stream.set.files_per_directory
         for i in range(len(own)):
             if order.rule == "strided":
                 number = own[position(order, 0, len(own), i)]
             else:
                 number = position(order, shuffle, firsts[-1], own[i])
             folder = f".d{number // per:06d}/" if per else "."
-            path = f"run/{self.thread.set.name}.{self.set:06d}{folder}{number:08d}"
+            path = f"run/{self.stream.set.name}.{self.set:06d}{folder}{number:08d}"
             move, block, _ = rows.moves[int(np.searchsorted(firsts, number, "right")) - 1]
             yield move, block, path + SUFFIXES.get(self.method, "")
 

@@ -23,10 +23,10 @@ from understudy.darshanlog.records import Block, DxtRecord, HeatmapRecord, Lustr
 from understudy.darshanlog.stream import DamagedRegion
 from understudy.errors import UnderstudyError
 
-MAX_RANKS = 1 << 24  # as in `inference.screen`
+MAX_RANKS = 1 << 24  # as in `impossible_values`
 MAX_BINS = 8192  # of a heatmap of the whole
 JOB_GAP_S = 86400.0  # without a process of a job; after that its ID is another job's
-LATE = 1.1  # a time after so much of its run and a minute is wrong: see `inference.screen`
+LATE = 1.1  # a time after so much of its run and a minute is wrong: see `impossible_values`
 _SUM = re.compile(
     r"(READS|WRITES|OPENS|SEEKS|STATS|MMAPS|SYNCS|FLUSHES|FILENOS|DUPS|FDOPENS|SOURCES|TARGETS|"
     r"SWITCHES|NOT_ALIGNED|BYTES_READ|BYTES_WRITTEN|ACCESS\d_COUNT|STRIDE\d_COUNT|HINTS|VIEWS)$|"
@@ -250,7 +250,7 @@ class JoinedLog(Log):
         if ranks == 1:
             rank[:] = np.where(impossible, rank, 0)
         rank[:] = np.where(rank >= 0, rank + run.first, rank)
-        rank[impossible] = self.job.nprocs  # `inference.screen` leaves it out
+        rank[impossible] = self.job.nprocs  # `impossible_values` leaves it out
         if not shared.all():
             yield block[~shared]
         for n in np.flatnonzero(shared).tolist():

@@ -228,9 +228,9 @@ def _observe_player(path: Path, original: Observation, partial: bool) -> Observa
         raw = interface_counters.of_log(
             log, lambda ids: files.of(ids) >= 0, lambda ids: np.isin(files.of(ids), reads)
         )
-    for thread in streams:
-        reads_too, lacking = prepared_opens(thread, original.ranks)
-        for name, opens in ((OF_METHOD.get(thread.method, ""), reads_too), ("POSIX", lacking)):
+    for played in streams:
+        reads_too, lacking = prepared_opens(played, original.ranks)
+        for name, opens in ((OF_METHOD.get(played.method, ""), reads_too), ("POSIX", lacking)):
             if (totals := raw.own.get(name)) is not None and totals.opens is not None:
                 totals.opens = max(0, totals.opens - opens)
     with _PlayedLog(path, player, files) as log:

@@ -38,15 +38,15 @@ def total(parts: list[Calls]) -> Calls:
     )
 
 
-def calls_of(thread: Stream, ranks: int) -> Calls:
+def calls_of(stream: Stream, ranks: int) -> Calls:
     """The calls by which the player moves the bytes of a stream, by the stream's own method."""
     sizes: Counter[int] = Counter()
     collective = 0
-    by_runs = thread.method in BY_RUNS
-    for called, times in calls_of_system(thread):
+    by_runs = stream.method in BY_RUNS
+    for called, times in calls_of_system(stream):
         for size, number in (called.sizes("read") + called.sizes("write")).items():
             sizes[bin_of(size)] += times * number
-    walk = walk_of(thread, ranks)
+    walk = walk_of(stream, ranks)
     for dumps in walk.dumps:
         for call in dumps.calls:
             if isinstance(call, Moved):

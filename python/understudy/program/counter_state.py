@@ -1,4 +1,4 @@
-"""What is counted of a thread, by the names of Darshan."""
+"""What is counted of a stream, by the names of Darshan."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -55,14 +55,14 @@ class Ranks:
 
 
 class Sums:
-    """The counters of equal dumps of a thread, until they are taken."""
+    """The counters of equal dumps of a stream, until they are taken."""
 
-    def __init__(self, thread: Stream, segments: Segments, tally: Tally) -> None:
-        self.segments, self.tally, self.method = segments, tally, thread.method
+    def __init__(self, stream: Stream, segments: Segments, tally: Tally) -> None:
+        self.segments, self.tally, self.method = segments, tally, stream.method
         self.none: Whole = np.zeros(len(segments.starts), np.int64)
         self.sums: Counter[str] = Counter()
-        each = list(instructions(thread))
-        syncs = any(isinstance(i, Sync) for i in each) and not thread.set.prepared
+        each = list(instructions(stream))
+        syncs = any(isinstance(i, Sync) for i in each) and not stream.set.prepared
         moves = [i for i in each if isinstance(i, Move)]
         self.lasting = syncs or any(m.flush_bytes and not m.hands_over for m in moves)
         # Ranks that closed a FILE whose descriptor Darshan goes on to take for that file, those

@@ -1,4 +1,4 @@
-"""The counters of Darshan: sums over what the evaluator says of the calls of a thread."""
+"""The counters of Darshan: sums over what the evaluator says of the calls of a stream."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -28,14 +28,14 @@ from understudy.program.types import Lookups
 
 
 class Counting(Sums):
-    """Of one thread. Equal dumps are counted until they no longer differ, then multiplied."""
+    """Of one stream. Equal dumps are counted until they no longer differ, then multiplied."""
 
     def __init__(self, walk: Walk, tally: Tally) -> None:
-        super().__init__(walk.thread, walk.segments, tally)
+        super().__init__(walk.stream, walk.segments, tally)
         self.walk = walk
-        self.direct = any(i.direct for i in opening(walk.thread))
+        self.direct = any(i.direct for i in opening(walk.stream))
         self.looks_up = walk.is_read_open or any(
-            isinstance(i, Move) and i.lookups for i in instructions(walk.thread)
+            isinstance(i, Move) and i.lookups for i in instructions(walk.stream)
         )
         self.open: dict[tuple[int, int], File] = {}
         self.written: dict[int, list[Written]] = {}
@@ -48,7 +48,7 @@ class Counting(Sums):
     # -- dumps ------------------------------------------------------------------------------------
 
     def _repeat(self, dumps: Dumps) -> None:
-        sets = self.walk.sets if self.walk.thread.closes else 1
+        sets = self.walk.sets if self.walk.stream.closes else 1
         alone = min(dumps.count, 2 * sets)
         more = dumps.count - alone
         for k in range(alone):
@@ -320,8 +320,8 @@ class Counting(Sums):
 
     def _flush(self, dumps: Dumps) -> None:
         """What ranks flush each time that they have written so many bytes."""
-        count, begins, closes = dumps.count, dumps.begins, self.walk.thread.closes
-        lasts = self.walk.thread.set.owner == EACH_ROW or closes or not begins
+        count, begins, closes = dumps.count, dumps.begins, self.walk.stream.closes
+        lasts = self.walk.stream.set.owner == EACH_ROW or closes or not begins
         sets = self.walk.sets if closes else 1
         last = dumps.content + (count - 1 if begins else 0)
         if not lasts:  # nothing is left of the content before, in any file

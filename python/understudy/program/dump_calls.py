@@ -1,4 +1,4 @@
-"""What the instructions of a dump do to the state of a thread."""
+"""What the instructions of a dump do to the state of a stream."""
 
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
@@ -52,36 +52,36 @@ _HAND_OVER = ("stdio",)  # and what these keep of calls
 
 
 class State:
-    """What a thread has done so far; `before` are those of the same files before it."""
+    """What a stream has done so far; `before` are those of the same files before it."""
 
     def __init__(
         self,
-        thread: Stream,
+        stream: Stream,
         segments: Segments,
         before: Sequence["State"],
         is_read_open: bool = False,
     ) -> None:
-        self.thread, self.segments = thread, segments
-        self.writer = next((w for w in before if w.thread.name == thread.last), None)
-        self.extended = () if borrows(thread) else tuple(w for w in before if not w.writer)
-        makers = [i for walk in (self, *self.extended) for i in opening(walk.thread)]
-        self.writes = writes(thread)
+        self.stream, self.segments = stream, segments
+        self.writer = next((w for w in before if w.stream.name == stream.last), None)
+        self.extended = () if borrows(stream) else tuple(w for w in before if not w.writer)
+        makers = [i for walk in (self, *self.extended) for i in opening(walk.stream)]
+        self.writes = writes(stream)
         self.empties = any(i.mode in (NEW, TRUNCATE) for i in makers)
-        self.names = None if borrows(thread) else thread.set.names
-        self.appends = not thread.set.numbered and not borrows(thread)
-        self.lends = thread.closes and thread.set.names == 1 and thread.set.numbered
-        self.firsts = list(accumulate((s.count for s in thread.steps), initial=0))
+        self.names = None if borrows(stream) else stream.set.names
+        self.appends = not stream.set.numbered and not borrows(stream)
+        self.lends = stream.closes and stream.set.names == 1 and stream.set.numbered
+        self.firsts = list(accumulate((s.count for s in stream.steps), initial=0))
         self.none: Whole = np.zeros(len(segments.starts), np.int64)
-        bodies = {step.body for step in thread.steps}
+        bodies = {step.body for step in stream.steps}
         self.masks = masks_of(segments, variables_of(bodies)) if self.names else {}
         shared = any(segments.counts[m].sum() > segments.groups for m in self.masks.values())
         self.is_read_open = is_read_open  # others read its files through the same open
-        kept = thread.closes and (self.appends or shared) and thread.method in _KEEP_BYTES
-        others = is_read_open or goes_on(thread)
+        kept = stream.closes and (self.appends or shared) and stream.method in _KEEP_BYTES
+        others = is_read_open or goes_on(stream)
         self.keeps_bytes = (
             self.writes
-            and (kept or (others and thread.method in _HAND_OVER))
-            and not any(isinstance(i, Sync) for i in instructions(thread))
+            and (kept or (others and stream.method in _HAND_OVER))
+            and not any(isinstance(i, Sync) for i in instructions(stream))
         )
         self.open: dict[int, Opened] = {}  # by file
         self.payload: dict[int, tuple[Whole, Whole]] = {}
@@ -93,7 +93,7 @@ class State:
 
     @property
     def total(self) -> int:
-        """Dumps of the thread."""
+        """Dumps of the stream."""
         return self.firsts[-1]
 
     @property
@@ -103,7 +103,7 @@ class State:
 
     def variables(self, k: int) -> Sequence[Variable]:
         """Those of dump k."""
-        step = self.thread.steps[bisect_left(self.firsts, k + 1) - 1]
+        step = self.stream.steps[bisect_left(self.firsts, k + 1) - 1]
         return variables_of([step.body]) if k < self.total else ()
 
     def begin(self, contents: int) -> None:
@@ -150,7 +150,7 @@ class State:
 
     def open_at(self, time_s: float) -> dict[int, Mask]:
         """The ranks of the files that are open at that time, behind the dumps of the same."""
-        spans = list(open_spans(self.thread))
+        spans = list(open_spans(self.stream))
         if not any(begin <= time_s < end for begin, end in spans):
             return {}
         at = [d for d in self.dumps if d.step.start_s(d.number) <= time_s]
@@ -223,11 +223,11 @@ class Dump:
 
     def closes_last(self) -> Iterator[Call]:
         """What a stream that keeps its files open does behind a dump."""
-        thread, walk = self._walk.thread, self._walk
-        if not thread.closes:
+        stream, walk = self._walk.stream, self._walk
+        if not stream.closes:
             return
         if not walk.lends and self._first >= walk.total - walk.sets:
-            yield from (Closed(thread, f, o.ranks) for f, o in walk.open.items())
+            yield from (Closed(stream, f, o.ranks) for f, o in walk.open.items())
 
     def _begin_turns(self, body: Body) -> None:
         """Each rank's bytes are behind those of the ranks before it."""
@@ -244,11 +244,11 @@ class Dump:
 
     def _open(self, how: Open) -> Iterator[Call]:
         walk = self._walk
-        if walk.thread.closes and self._first >= walk.sets:
+        if walk.stream.closes and self._first >= walk.sets:
             return
         creates = walk.writes and (walk.fresh or walk.empties)
         for file, mask in walk.masks.items():
-            if file in walk.open and not walk.thread.closes:
+            if file in walk.open and not walk.stream.closes:
                 continue
             if walk.appends:
                 walk.payload.setdefault(file, (walk.none, walk.none))
@@ -264,14 +264,14 @@ class Dump:
 
     def _close(self) -> Iterator[Call]:
         for file, opened in self._walk.open.items():
-            yield Closed(self._walk.thread, file, opened.ranks & ~opened.lent)
+            yield Closed(self._walk.stream, file, opened.ranks & ~opened.lent)
         self._walk.open.clear()
 
     def _operate(self, kind: str, runs: Sequence[Runs]) -> Operated:
         each = sum(map(self._segments.spread, runs), self._walk.none)
         opened = tuple((f, o.ranks) for f, o in self._walk.open.items())
         rows = None
-        if self._walk.thread.set.owner == EACH_ROW:
+        if self._walk.stream.set.owner == EACH_ROW:
             blocks = [(v, self._segments.block(v, False)) for v in self._variables.values()]
             rows = sum((v.count * b.rows for v, b in blocks), self._walk.none)
         return Operated(kind, each, opened, rows)
@@ -286,7 +286,7 @@ class Dump:
 
     def _of_rows(self, move: Move) -> tuple[Move, Block, Calls]:
         block = self._segments.block(move.variable, False)
-        most = move.call_bytes(self._walk.thread.method)
+        most = move.call_bytes(self._walk.stream.method)
         return move, block, block.calls(most, CONSECUTIVE, True)
 
     def _moved(self, move: Move, times: int, loop: int) -> Moved:
@@ -296,7 +296,7 @@ class Dump:
         begin: Place = at, slope, self._growth_of(variable)
         if move.at is None:
             walk.payload[variable.file] = at + variable.count * block.whole, slope
-        elif borrows(walk.thread):
+        elif borrows(walk.stream):
             settled = walk.writer.settled(move.at) if walk.writer else None
             name = move.at if settled is None else None
             begin = settled or (walk.none, walk.none, walk.none)
@@ -309,7 +309,7 @@ class Dump:
             times,
             self._in_turn,
             block,
-            block.calls(move.call_bytes(walk.thread.method), move.order),
+            block.calls(move.call_bytes(walk.stream.method), move.order),
             *begin,
             place=name,
             loop=loop,

@@ -1,6 +1,6 @@
 """The one evaluator: which calls the ranks make for a program, in runs that are never expanded.
 
-It walks the instructions of each thread, one dump after the other where dumps differ, and says of
+It walks the instructions of each stream, one dump after the other where dumps differ, and says of
 equal dumps once what they do. Everything that is said of a program is a sum over these runs.
 """
 
@@ -34,34 +34,34 @@ from understudy.program.times import leaves_open, open_spans
 
 
 def evaluate(program: Program) -> Iterator["Walk"]:
-    """What each thread does, by sets of files; what makes these before time is taken comes first
+    """What each stream does, by sets of files; what makes these before time is taken comes first
     of each."""
     for files in program.sets:
         yield from evaluate_set(program, files)
 
 
 def evaluate_set(program: Program, files: FileSet) -> list["Walk"]:
-    """What the threads of a set of files do."""
-    threads = [t for t in program.streams if t.set == files]
-    segments = segments_of(threads, program.ranks)
+    """What the streams of a set of files do."""
+    streams = [t for t in program.streams if t.set == files]
+    segments = segments_of(streams, program.ranks)
     made: list[Walk] = []
     played: list[Walk] = []
-    for thread in threads:
-        if files.prepared and not borrows(thread):
-            made.append(Walk(preparing(thread), segments, made, prepares=True))
-        is_read = any(t.last == thread.name and reads_open(t, threads) for t in threads)
-        played.append(Walk(thread, segments, played, is_read_open=is_read))
+    for stream in streams:
+        if files.prepared and not borrows(stream):
+            made.append(Walk(preparing(stream), segments, made, prepares=True))
+        is_read = any(t.last == stream.name and reads_open(t, streams) for t in streams)
+        played.append(Walk(stream, segments, played, is_read_open=is_read))
     for walk in (*made, *played):
         _close_last(walk, [other for other in played if other.writer is walk])
     return [*made, *played]
 
 
 @lru_cache(maxsize=64)
-def walk_of(thread: Stream, ranks: int, *before: Stream) -> "Walk":
-    """What one thread does, with those whose files it goes into or reads."""
-    segments = segments_of([*before, thread], ranks)
+def walk_of(stream: Stream, ranks: int, *before: Stream) -> "Walk":
+    """What one stream does, with those whose files it goes into or reads."""
+    segments = segments_of([*before, stream], ranks)
     walks: list[Walk] = []
-    for each in (*before, thread):
+    for each in (*before, stream):
         walks.append(Walk(each, segments, walks))
     return walks[-1]
 
@@ -71,35 +71,35 @@ def _close_last(walk: "Walk", readers: Sequence["Walk"]) -> None:
     if not walk.lends:
         return
     *_, last = sorted((walk, *readers), key=lambda w: w.last_s)
-    last.dumps[-1].calls += (Closed(walk.thread, f, o.ranks) for f, o in walk.open.items())
+    last.dumps[-1].calls += (Closed(walk.stream, f, o.ranks) for f, o in walk.open.items())
 
 
 class Walk(State):
-    """The dumps of one thread; `before` are those of the same files before it."""
+    """The dumps of one stream; `before` are those of the same files before it."""
 
     def __init__(
         self,
-        thread: Stream,
+        stream: Stream,
         segments: Segments,
         before: Sequence["Walk"],
         prepares: bool = False,
         is_read_open: bool = False,
     ) -> None:
-        super().__init__(thread, segments, before, is_read_open)
+        super().__init__(stream, segments, before, is_read_open)
         self.prepares = prepares
         self.dumps += self._walk()
 
     @property
     def last_s(self) -> float:
         """When the last dump is due."""
-        step = self.thread.steps[-1]
+        step = self.stream.steps[-1]
         return step.start_s(step.count - 1)
 
     # -- which dumps are alike --------------------------------------------------------------------
 
     def _walk(self) -> Iterator[Dumps]:
         cuts = sorted(set(self._cuts()))
-        for i, step in enumerate(self.thread.steps):
+        for i, step in enumerate(self.stream.steps):
             begin, end = self.firsts[i], self.firsts[i + 1]
             if self.names is None and begins_content(step):
                 self.masks = masks_of(self.segments, variables_of(self._content_of(i)))
@@ -111,10 +111,10 @@ class Walk(State):
         """Dumps that differ from those before them, besides the first ones of steps."""
         for walk in self.extended:
             yield from walk.firsts
-        if self.thread.closes:
+        if self.stream.closes:
             yield self.total - self.sets
         content, opened = -1, set[int]()
-        for first, step in zip(self.firsts, self.thread.steps, strict=False):
+        for first, step in zip(self.firsts, self.stream.steps, strict=False):
             content += begins_content(step)
             yield from (first + k for k in self._turns_of(step))
             yield from (first + k for k in self._fresh(step, content, opened))
@@ -139,7 +139,7 @@ class Walk(State):
             yield 1
         if self.writer:
             yield step.count - 1
-            for span in open_spans(self.writer.thread):
+            for span in open_spans(self.writer.stream):
                 yield from (bisect_left(range(step.count), t, key=step.start_s) for t in span)
         elif not begins_content(step):
             at = {v.name: v.at for v in variables_of([step.body])}
@@ -148,8 +148,8 @@ class Walk(State):
 
     def _content_of(self, i: int) -> Iterator[Body]:
         """The bodies of the content that begins with a step."""
-        yield self.thread.steps[i].body
-        for step in self.thread.steps[i + 1 :]:
+        yield self.stream.steps[i].body
+        for step in self.stream.steps[i + 1 :]:
             if begins_content(step):
                 return
             yield step.body

@@ -561,9 +561,9 @@ def flat(body: Body) -> Iterator[Instruction]:
             yield from flat(instruction.body)
 
 
-def instructions(thread: Stream) -> Iterator[Instruction]:
+def instructions(stream: Stream) -> Iterator[Instruction]:
     """Those of all steps, with those of the loops within, each once."""
-    for step in thread.steps:
+    for step in stream.steps:
         yield from flat(step.body)
 
 
@@ -577,20 +577,20 @@ def variables_of(bodies: Iterable[Body]) -> list[Variable]:
     return [i.variable for body in bodies for i in flat(body) if isinstance(i, Move)]
 
 
-def calls_of_system(thread: Stream) -> Iterator[tuple[CallList, int]]:
-    """Those of a thread, and in how many dumps it makes them."""
-    for step in thread.steps:
+def calls_of_system(stream: Stream) -> Iterator[tuple[CallList, int]]:
+    """Those of a stream, and in how many dumps it makes them."""
+    for step in stream.steps:
         yield from ((i.list, step.count) for i in step.body if isinstance(i, Calls))
 
 
-def writes(thread: Stream) -> bool:
+def writes(stream: Stream) -> bool:
     """Whether it moves bytes into files."""
-    return any(isinstance(i, Move) and i.writes for i in instructions(thread))
+    return any(isinstance(i, Move) and i.writes for i in instructions(stream))
 
 
-def opening(thread: Stream) -> Iterator[Open]:
-    """The opens of a thread."""
-    return (i for i in instructions(thread) if isinstance(i, Open))
+def opening(stream: Stream) -> Iterator[Open]:
+    """The opens of a stream."""
+    return (i for i in instructions(stream) if isinstance(i, Open))
 
 
 def moves(body: Body, times: int = 1) -> Iterator[tuple[Move, int]]:

@@ -23,74 +23,74 @@ def needs(program: Program) -> dict[str, frozenset[str]]:
     return {t.name: frozenset(_needs(t, program.streams)) for t in program.streams}
 
 
-def _needs(thread: Stream, threads: Sequence[Stream]) -> Iterator[str]:
-    owner = next(t for t in threads if t.name == thread.set.name)
-    opens = list(opening(thread))
-    own, last = owner is thread, borrows(thread)
-    again = thread.set.names is not None and contents(thread) > thread.set.names
+def _needs(stream: Stream, streams: Sequence[Stream]) -> Iterator[str]:
+    owner = next(t for t in streams if t.name == stream.set.name)
+    opens = list(opening(stream))
+    own, last = owner is stream, borrows(stream)
+    again = stream.set.names is not None and contents(stream) > stream.set.names
     keeps = own and any(o.mode == KEEP for o in opens)
-    if again and keeps and thread.set.numbered:
+    if again and keeps and stream.set.numbered:
         yield "update"
-    if again and not thread.set.numbered and not thread.closes:
+    if again and not stream.set.numbered and not stream.closes:
         yield "reopen"
     if again and not last and _empties(owner):
         yield "rewrite"
     if (
-        any(not borrows(t) and t.set == thread.set for t in threads if t is not thread)
+        any(not borrows(t) and t.set == stream.set for t in streams if t is not stream)
         and not last
     ):
         yield "extends"
     if last:
         yield "reads"
-    if goes_on(thread) or _has_places(thread, threads) or reads_open(thread, threads):
+    if goes_on(stream) or _has_places(stream, streams) or reads_open(stream, streams):
         yield "continues"
-    if thread.set.owner == EACH_ROW:
+    if stream.set.owner == EACH_ROW:
         yield "flood"
-    if thread.set.tree is not None:
+    if stream.set.tree is not None:
         yield "calls"
     if any(o.write_through for o in opens):
         yield "write_through"
-    if any(isinstance(i, Move) and i.lookups for i in instructions(thread)):
+    if any(isinstance(i, Move) and i.lookups for i in instructions(stream)):
         yield "lookups"
-    if any(isinstance(i, Move) and i.nonblocking for i in instructions(thread)):
+    if any(isinstance(i, Move) and i.nonblocking for i in instructions(stream)):
         yield "nonblocking"
 
 
-def contents(thread: Stream) -> int:
+def contents(stream: Stream) -> int:
     """Contents that its files have one after the other; of one set for all time, its dumps."""
     return sum(
         s.count
-        for s in thread.steps
-        if thread.set.tree is not None
-        or not thread.set.numbered
+        for s in stream.steps
+        if stream.set.tree is not None
+        or not stream.set.numbered
         or any(isinstance(i, Begin) for i in s.body)
     )
 
 
-def borrows(thread: Stream) -> bool:
+def borrows(stream: Stream) -> bool:
     """Whether it reads files of another stream."""
-    return thread.last is not None
+    return stream.last is not None
 
 
-def reads_open(thread: Stream, threads: Sequence[Stream]) -> bool:
+def reads_open(stream: Stream, streams: Sequence[Stream]) -> bool:
     """Whether it reads files of another stream that this one has open."""
-    owner = next((t for t in threads if t.name == thread.last), None)
+    owner = next((t for t in streams if t.name == stream.last), None)
     return owner is not None and (owner.closes or goes_on(owner))
 
 
-def _empties(thread: Stream) -> bool:
+def _empties(stream: Stream) -> bool:
     return any(
         isinstance(i, Remove) or (isinstance(i, Open) and i.mode == TRUNCATE)
-        for i in instructions(thread)
+        for i in instructions(stream)
     )
 
 
-def goes_on(thread: Stream) -> bool:
+def goes_on(stream: Stream) -> bool:
     """Whether dumps go on with the files of the one before."""
-    return contents(thread) < sum(s.count for s in thread.steps)
+    return contents(stream) < sum(s.count for s in stream.steps)
 
 
-def _has_places(thread: Stream, threads: Sequence[Stream]) -> bool:
+def _has_places(stream: Stream, streams: Sequence[Stream]) -> bool:
     """Whether places in its files are used again."""
-    alike = [t for t in threads if t.set == thread.set]
+    alike = [t for t in streams if t.set == stream.set]
     return any(isinstance(i, Move) and i.at is not None for t in alike for i in instructions(t))

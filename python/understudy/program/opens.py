@@ -43,24 +43,24 @@ def opened(variables: Sequence[Variable], ranks: int) -> PerRank:
     return PerRank(segments.counts, files)
 
 
-def files_of(thread: Stream, ranks: int) -> int:
+def files_of(stream: Stream, ranks: int) -> int:
     """The files of a stream's own set in all its contents that any rank has bytes in. Of the set
     of another stream, 0."""
-    return _fresh(thread, ranks)[0]
+    return _fresh(stream, ranks)[0]
 
 
-def ranks_of_files(thread: Stream, ranks: int) -> int:
+def ranks_of_files(stream: Stream, ranks: int) -> int:
     """The ranks that open each of these files, over all files."""
-    return _fresh(thread, ranks)[1]
+    return _fresh(stream, ranks)[1]
 
 
-def _fresh(thread: Stream, ranks: int) -> tuple[int, int]:
+def _fresh(stream: Stream, ranks: int) -> tuple[int, int]:
     """Files that no content had before, and the ranks that open each."""
-    if thread.set.name != thread.name:
+    if stream.set.name != stream.name:
         return 0, 0
-    if thread.set.tree is not None:
-        return thread.set.tree.files, thread.set.tree.files
-    walk = walk_of(thread, ranks)
+    if stream.set.tree is not None:
+        return stream.set.tree.files, stream.set.tree.files
+    walk = walk_of(stream, ranks)
     files = pairs = 0
     for dumps in walk.dumps:
         for call in dumps.calls:
@@ -74,11 +74,11 @@ def _fresh(thread: Stream, ranks: int) -> tuple[int, int]:
     return files, pairs
 
 
-def opens_of(thread: Stream, ranks: int, writer: Stream | None = None) -> int:
+def opens_of(stream: Stream, ranks: int, writer: Stream | None = None) -> int:
     """How often the ranks open files, operations included. Those of `writer`, whose files it
     reads, are not opened where they are open."""
-    before = [writer] if writer and writer.name == thread.last else []
-    walk = walk_of(thread, ranks, *before)
+    before = [writer] if writer and writer.name == stream.last else []
+    walk = walk_of(stream, ranks, *before)
     found = 0
     for dumps in walk.dumps:
         for call in dumps.calls:
@@ -87,17 +87,17 @@ def opens_of(thread: Stream, ranks: int, writer: Stream | None = None) -> int:
                 found += dumps.count * int(each.sum())
             elif isinstance(call, Rows):
                 found += dumps.count * call.times * call.number
-    found += sum(dumps * calls.opens for calls, dumps in calls_of_system(thread))
-    made = [(s, i) for s in thread.steps for i in flat(s.body) if isinstance(i, Operate)]
+    found += sum(dumps * calls.opens for calls, dumps in calls_of_system(stream))
+    made = [(s, i) for s in stream.steps for i in flat(s.body) if isinstance(i, Operate)]
     return found + sum(s.count * i.count for s, i in made if i.kind in ("open", "create"))
 
 
-def prepared_opens(thread: Stream, ranks: int) -> tuple[int, int]:
+def prepared_opens(stream: Stream, ranks: int) -> tuple[int, int]:
     """How often the player opens files before it takes time: those that the stream reads, by the
     stream's method, and those that its operations need and do not create, by POSIX."""
     reads = 0
-    if thread.set.prepared and not borrows(thread):
-        reads = opens_of(preparing(thread), ranks)
-    if not any(isinstance(i, Operate) for i in instructions(thread)):
+    if stream.set.prepared and not borrows(stream):
+        reads = opens_of(preparing(stream), ranks)
+    if not any(isinstance(i, Operate) for i in instructions(stream)):
         return reads, 0
-    return reads, lacking(thread, segments_of([thread], ranks))
+    return reads, lacking(stream, segments_of([stream], ranks))

@@ -66,10 +66,10 @@ class _Operations:
             counting.taken.add(~by_name & file.ranks & ~file.known & (share > 0))
 
 
-def lacking(thread: Stream, segments: Segments) -> int:
+def lacking(stream: Stream, segments: Segments) -> int:
     """Files that the operations of the ranks need and do not create."""
     made = _Made(np.zeros(len(segments.starts), np.int64))
-    for step in thread.steps:
+    for step in stream.steps:
         made.go_on(segments, step)
     return int((made.lacking * segments.counts).sum())
 

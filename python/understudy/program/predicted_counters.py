@@ -95,22 +95,22 @@ def _meet(some: Sequence[Ranks], others: Sequence[Ranks]) -> bool:
 class _Set:
     """The counters of a set of files, as its streams are played, each by its own method."""
 
-    def __init__(self, program: Program, each: FileSet, threads: tuple[Stream, ...]) -> None:
-        self._set, self._threads = each, threads
-        self.calls = {thread.method: Tally() for thread in threads}
-        self.own = {thread.method: Tally() for thread in threads}
+    def __init__(self, program: Program, each: FileSet, streams: tuple[Stream, ...]) -> None:
+        self._set, self._threads = each, streams
+        self.calls = {stream.method: Tally() for stream in streams}
+        self.own = {stream.method: Tally() for stream in streams}
         self.plays: list[Counting] = []
         switches = 0
         for walk in evaluate_set(program, each) if PLAYED.issuperset(self.calls) else ():
-            thread, own = walk.thread, self.own[walk.thread.method]
-            self.plays.append(Counting(walk, own if walk.prepares else self.calls[thread.method]))
+            stream, own = walk.stream, self.own[walk.stream.method]
+            self.plays.append(Counting(walk, own if walk.prepares else self.calls[stream.method]))
             if walk.prepares:
                 switches += _records(self.plays[-1])
             else:
-                own.add("POSIX_OPENS", lacking(thread, walk.segments))
-                _note_calls(thread, self.calls[thread.method])
+                own.add("POSIX_OPENS", lacking(stream, walk.segments))
+                _note_calls(stream, self.calls[stream.method])
         self._note_switches(switches)
-        if len(threads) > 1 and any(_stays_open(t) for t in threads):
+        if len(streams) > 1 and any(_stays_open(t) for t in streams):
             self._decline("CONSEC_", "SEQ_")
 
     def _decline(self, *parts: str) -> None:
@@ -148,10 +148,10 @@ class _Set:
 _COUNTED = {"read": "READS", "write": "WRITES", "seek": "SEEKS", "stat": "STATS", "sync": "FSYNCS"}
 
 
-def _note_calls(thread: Stream, tally: Tally) -> None:
+def _note_calls(stream: Stream, tally: Tally) -> None:
     """Calls of the system. Of those that fail, Darshan counts the looks at a name. Where bytes
     are in the file and in which order, is not followed."""
-    for calls, dumps in calls_of_system(thread):
+    for calls, dumps in calls_of_system(stream):
         tally.add("POSIX_OPENS", dumps * calls.opens)
         for kind, counter in _COUNTED.items():
             tally.add(f"POSIX_{counter}", dumps * calls.kinds[kind])
@@ -166,7 +166,7 @@ def _note_calls(thread: Stream, tally: Tally) -> None:
 def _records(counting: Counting) -> int:
     """Of each rank the files in which it has bytes, over all sets of files."""
     walk = counting.walk
-    if walk.thread.set.owner == EACH_ROW:
+    if walk.stream.set.owner == EACH_ROW:
         return counting.tally.sums[RECORDS]
     sets = walk.sets if walk.names else 0
     found: Counter[tuple[int, ...]] = Counter()
@@ -183,9 +183,9 @@ def _records(counting: Counting) -> int:
     return total
 
 
-def _stays_open(thread: Stream) -> bool:
-    for step in thread.steps:
+def _stays_open(stream: Stream) -> bool:
+    for step in stream.steps:
         kinds = [type(i) for i in flat(step.body)]
         if (Open in kinds) != (Close in kinds):
             return True
-    return thread.closes
+    return stream.closes

@@ -24,26 +24,26 @@ from understudy.program.instructions import (
 from understudy.program.types import Variable
 
 
-def preparing(thread: Stream) -> Stream:
+def preparing(stream: Stream) -> Stream:
     """What makes the files that a stream reads: each once, flushed but for those of a row each."""
-    names = thread.set.names if thread.set.numbered else None
+    names = stream.set.names if stream.set.numbered else None
     steps: list[Step] = []
     done = dumps = 0
     before: dict[int, list[Variable]] = {}
-    for step in thread.steps:
+    for step in stream.steps:
         moved = variables_of([step.body])
         if names is None:
-            steps.append(replace(step, body=tuple(_making(step.body, thread, 1))))
+            steps.append(replace(step, body=tuple(_making(step.body, stream, 1))))
             continue
         for k in range(min(step.count, names)):  # those behind them find what these have made
             last = before.get((dumps + k) % names)
             before[(dumps + k) % names] = moved
-            if last is None or (thread.set.owner != EACH_ROW and moved != last):
-                body = tuple(_making(step.body, thread, dumps + k + 1 - done))
+            if last is None or (stream.set.owner != EACH_ROW and moved != last):
+                body = tuple(_making(step.body, stream, dumps + k + 1 - done))
                 steps.append(replace(step, count=1, time_s=step.start_s(k), body=body))
                 done = dumps + k + 1
         dumps += step.count
-    return replace(thread, steps=tuple(_joined(steps)), closes=thread.closes and names is None)
+    return replace(stream, steps=tuple(_joined(steps)), closes=stream.closes and names is None)
 
 
 def _joined(steps: Sequence[Step]) -> Iterator[Step]:
@@ -57,12 +57,12 @@ def _joined(steps: Sequence[Step]) -> Iterator[Step]:
             yield replace(each[0], count=sum(s.count for s in each))
 
 
-def _making(body: Body, thread: Stream, contents: int) -> Iterator[Instruction]:
+def _making(body: Body, stream: Stream, contents: int) -> Iterator[Instruction]:
     """The body with writes in place of reads, once, and nothing else; files are flushed behind
     them, but those of a row each."""
-    rows = thread.set.owner == EACH_ROW
+    rows = stream.set.owner == EACH_ROW
     yield from _written(body, contents, flushes=not rows)
-    if thread.closes and thread.set.numbered:  # opened for each dump by itself
+    if stream.closes and stream.set.numbered:  # opened for each dump by itself
         yield Close()
 
 

@@ -65,12 +65,12 @@ def bytes_of_reads(lookups: Lookups, written: int) -> int:
     return round(lookups.calls * (every * short * (short + 1) / 2 + (times - short) * most))
 
 
-def lookups_of(thread: Stream, ranks: int) -> tuple[int, int, int]:
+def lookups_of(stream: Stream, ranks: int) -> tuple[int, int, int]:
     """About how many reads a stream makes between its writes, their bytes, and of how many each,
     as if each file were of one rank."""
     calls = moved = size = 0
     found: Lookups | None = None
-    segments = segments_of([thread], ranks)
+    segments = segments_of([stream], ranks)
     content: Whole = np.zeros(len(segments.counts), np.int64)
 
     def end(times: int) -> None:
@@ -81,13 +81,13 @@ def lookups_of(thread: Stream, ranks: int) -> tuple[int, int, int]:
                 moved += times * number * bytes_of_reads(found, written)
             size = found.transfer_bytes
 
-    for step in thread.steps:
+    for step in stream.steps:
         here: Whole = np.zeros(len(segments.counts), np.int64)
         for move, _ in moves(step.body):
             found = move.lookups or found
             block = segments.block(move.variable, False)
             here = here + move.variable.count * block.size
-        if not thread.set.numbered or not begins_content(step):
+        if not stream.set.numbered or not begins_content(step):
             content = content + step.count * here
             continue
         end(1)

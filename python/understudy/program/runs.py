@@ -121,9 +121,9 @@ class Synced:
 
 @dataclass(frozen=True, slots=True)
 class Closed:
-    """`ranks` close a file of a thread."""
+    """`ranks` close a file of a stream."""
 
-    thread: Stream
+    stream: Stream
     file: int
     ranks: Mask
 
@@ -144,7 +144,7 @@ Place: TypeAlias = tuple[Whole, Whole, Whole]  # begin, slope, growth
 
 @dataclass(slots=True)
 class Dumps:
-    """Equal dumps of a step, from dump `first` of the thread on: `count` that make the same calls
+    """Equal dumps of a step, from dump `first` of the stream on: `count` that make the same calls
     but for the growth of places. `content` is that of the first; `places` are those of variables,
     in the first."""
 

@@ -226,10 +226,10 @@ def _grid_block(rank: int, shape: Sequence[int], grid: Sequence[int]) -> tuple[i
     return tuple(reversed(block))
 
 
-def segments_of(threads: Sequence[Stream], ranks: int) -> Segments:
-    """The ranks of a set of files, in segments that are alike in these threads."""
-    files = threads[0].set
-    each = [i for t in threads for i in instructions(t)]
+def segments_of(streams: Sequence[Stream], ranks: int) -> Segments:
+    """The ranks of a set of files, in segments that are alike in these streams."""
+    files = streams[0].set
+    each = [i for t in streams for i in instructions(t)]
     segments = Segments(
         ranks,
         ranks if files.owner == EACH_ROW else files.groups,
@@ -237,16 +237,16 @@ def segments_of(threads: Sequence[Stream], ranks: int) -> Segments:
         [i.runs for i in each if isinstance(i, Operate)],
     )
     if not segments.alone:
-        contents = {c for t in threads for c in _variables_of_contents(t)}
+        contents = {c for t in streams for c in _variables_of_contents(t)}
         segments.split_leads(m for c in contents for m in masks_of(segments, c).values())
     return segments
 
 
-def _variables_of_contents(thread: Stream) -> Iterator[tuple[Variable, ...]]:
+def _variables_of_contents(stream: Stream) -> Iterator[tuple[Variable, ...]]:
     """Those whose ranks are the ranks of files: of each content, or of all where files are used
     again."""
-    steps = thread.steps
-    again = thread.set.names is not None and not borrows(thread)
+    steps = stream.steps
+    again = stream.set.names is not None and not borrows(stream)
     begins = [0, *(i for i, s in enumerate(steps) if i and begins_content(s) and not again)]
     for begin, end in pairwise((*begins, len(steps))):
         yield tuple(variables_of(s.body for s in steps[begin:end]))

@@ -29,9 +29,9 @@ def moved_bytes(body: Body) -> int:
     return called + sum(times * move.variable.bytes for move, times in moves(body))
 
 
-def bytes_of(thread: Stream) -> int:
+def bytes_of(stream: Stream) -> int:
     """Bytes that all dumps move over all ranks."""
-    return sum(step.count * moved_bytes(step.body) for step in thread.steps)
+    return sum(step.count * moved_bytes(step.body) for step in stream.steps)
 
 
 def stored_bytes(program: Program) -> int:
@@ -40,19 +40,19 @@ def stored_bytes(program: Program) -> int:
     return sum((1 + (t.set in backed_up)) * stored_by(t) for t in program.streams)
 
 
-def stored_by(thread: Stream) -> int:
+def stored_by(stream: Stream) -> int:
     """Bytes in its files when all dumps are written: what is written again counts once. A set that
     is written again holds its largest content."""
-    if borrows(thread):
+    if borrows(stream):
         return 0
-    if thread.set.tree is not None:
-        return thread.set.tree.stored_bytes
-    if thread.set.names is None or not thread.set.numbered:
-        return sum(step.count * _new_bytes(step) for step in thread.steps)
-    names = thread.set.names
+    if stream.set.tree is not None:
+        return stream.set.tree.stored_bytes
+    if stream.set.names is None or not stream.set.numbered:
+        return sum(step.count * _new_bytes(step) for step in stream.steps)
+    names = stream.set.names
     sets: dict[int, int] = {}
     first = content = 0
-    for step in thread.steps:
+    for step in stream.steps:
         if any(isinstance(i, Begin) for i in step.body):
             used = range(first, first + min(step.count, names))
             content = _new_bytes(step)
@@ -65,22 +65,22 @@ def stored_by(thread: Stream) -> int:
     return sum(sets.values())
 
 
-def growth(thread: Stream) -> Iterator[tuple[bool, int]]:
+def growth(stream: Stream) -> Iterator[tuple[bool, int]]:
     """Of each dump whether it begins a content, and by how many bytes the files of the content are
     larger behind it at least: bytes in the place of others, such as those of an `at`, add none.
     Nothing of files that are kept from one content to the next."""
-    again = thread.set.numbered and thread.set.names is not None
-    kept = again and any(o.mode == KEEP for o in opening(thread))
-    if thread.set.tree is not None or not writes(thread) or kept:
+    again = stream.set.numbered and stream.set.names is not None
+    kept = again and any(o.mode == KEEP for o in opening(stream))
+    if stream.set.tree is not None or not writes(stream) or kept:
         return
-    for step in thread.steps:
+    for step in stream.steps:
         begins = any(isinstance(i, Begin) for i in step.body)
         for _ in range(step.count):
             yield begins, _new_bytes(step)
 
 
-def _backs_up(thread: Stream) -> bool:
-    return any(isinstance(i, Remove) and i.backup for i in instructions(thread))
+def _backs_up(stream: Stream) -> bool:
+    return any(isinstance(i, Remove) and i.backup for i in instructions(stream))
 
 
 def _new_bytes(step: Step) -> int:

@@ -15,14 +15,14 @@ from understudy.program.runs import Rows, Synced
 from understudy.program.sizes import moved_bytes
 
 
-def syncs_of(thread: Stream, ranks: int) -> int:
+def syncs_of(stream: Stream, ranks: int) -> int:
     """Flushes of all ranks. Those after so many bytes are counted as if one rank had all bytes of
     a dump."""
-    walk = walk_of(thread, ranks)
-    found = sum(dumps * calls.kinds["sync"] for calls, dumps in calls_of_system(thread))
+    walk = walk_of(stream, ranks)
+    found = sum(dumps * calls.kinds["sync"] for calls, dumps in calls_of_system(stream))
     for dumps in walk.dumps if walk.writes else ():
         step = dumps.step
-        if every := _every(thread, step):
+        if every := _every(stream, step):
             found += dumps.count * (moved_bytes(step.body) // every)
         for call in dumps.calls:
             if isinstance(call, Synced):
@@ -32,11 +32,11 @@ def syncs_of(thread: Stream, ranks: int) -> int:
     return found
 
 
-def surely_synced(thread: Stream, ranks: int) -> int:
+def surely_synced(stream: Stream, ranks: int) -> int:
     """Dumps that have a flush for sure. The player counts the bytes of each rank in each file
     up to those after which it flushes, but calls where the method is collective."""
-    called = sum(dumps for calls, dumps in calls_of_system(thread) if calls.kinds["sync"])
-    return called + sum(s.count for s in thread.steps if _is_synced(thread, s, ranks))
+    called = sum(dumps for calls, dumps in calls_of_system(stream) if calls.kinds["sync"])
+    return called + sum(s.count for s in stream.steps if _is_synced(stream, s, ranks))
 
 
 def syncs(step: Step) -> bool:
@@ -44,15 +44,15 @@ def syncs(step: Step) -> bool:
     return any(isinstance(i, Sync) for i in flat(step.body))
 
 
-def _is_synced(thread: Stream, step: Step, ranks: int) -> bool:
-    every = _every(thread, step)
+def _is_synced(stream: Stream, step: Step, ranks: int) -> bool:
+    every = _every(stream, step)
     if syncs(step) or every is None:
         return syncs(step) and moved_bytes(step.body) > 0
     files = len({v.file for v in variables_of([step.body])})
-    by_bytes = thread.method == "posix" and thread.set.owner != EACH_ROW
+    by_bytes = stream.method == "posix" and stream.set.owner != EACH_ROW
     return by_bytes and moved_bytes(step.body) >= ranks * files * every
 
 
-def _every(thread: Stream, step: Step) -> int | None:
+def _every(stream: Stream, step: Step) -> int | None:
     """After how many bytes a rank flushes."""
-    return next((move.flushes(thread.method) for move, _ in moves(step.body)), None)
+    return next((move.flushes(stream.method) for move, _ in moves(step.body)), None)

@@ -36,9 +36,9 @@ def _lines(program: Program) -> Iterator[str]:
     yield f"program {program.name} of {_counted(program.ranks, 'rank')}"
     for file_set in program.sets:
         yield f"set {file_set.name}: {', '.join(_facts(file_set))}"
-    for thread in program.streams:
-        yield f"stream {thread.name} by {thread.method}{_content(thread.content)}"
-        yield from _thread(thread)
+    for stream in program.streams:
+        yield f"stream {stream.name} by {stream.method}{_content(stream.content)}"
+        yield from _thread(stream)
 
 
 def _counted(number: int, noun: str) -> str:
@@ -74,11 +74,11 @@ def _content(content: Content) -> str:
     return f", content {content.kind}{share}"
 
 
-def _thread(thread: Stream) -> Iterator[str]:
-    for step in thread.steps:
+def _thread(stream: Stream) -> Iterator[str]:
+    for step in stream.steps:
         yield f"  {_when(step)}"
-        yield from _body(step.body, "    ", thread)
-    if thread.closes:
+        yield from _body(step.body, "    ", stream)
+    if stream.closes:
         yield "  close after the last use"
 
 
@@ -95,16 +95,16 @@ def _number(value: float) -> str:
     return f"{value + 0.0:.15g}"  # of -0.0, 0
 
 
-def _body(body: Body, indent: str, thread: Stream) -> Iterator[str]:
+def _body(body: Body, indent: str, stream: Stream) -> Iterator[str]:
     for instruction in body:
-        yield indent + " ".join(_words(instruction, thread))
+        yield indent + " ".join(_words(instruction, stream))
         if isinstance(instruction, Calls):
             yield from _calls(instruction.list.rows, f"{indent}  ")
         elif isinstance(instruction, Passes | InTurn | Files):
-            yield from _body(instruction.body, f"{indent}  ", thread)
+            yield from _body(instruction.body, f"{indent}  ", stream)
 
 
-def _words(instruction: Instruction, thread: Stream) -> Iterator[str]:
+def _words(instruction: Instruction, stream: Stream) -> Iterator[str]:
     match instruction:
         case Word():
             yield WORD_OF[instruction].replace("_", " ")
@@ -112,9 +112,9 @@ def _words(instruction: Instruction, thread: Stream) -> Iterator[str]:
             late = ", ".join(f"{ranks}x{_number(each)}" for ranks, each in instruction.runs)
             yield f"skew [{late}]"
         case Open():
-            yield f"open {thread.set.name} {instruction.mode}"
-            yield from (f"behind {thread.behind}",) if thread.behind else ()
-            yield from (f"last of {thread.last}",) if thread.last else ()
+            yield f"open {stream.set.name} {instruction.mode}"
+            yield from (f"behind {stream.behind}",) if stream.behind else ()
+            yield from (f"last of {stream.last}",) if stream.last else ()
             yield from _flags(direct=instruction.direct, write_through=instruction.write_through)
             if instruction.chunk_bytes is not None:
                 yield f"chunk {instruction.chunk_bytes}"
@@ -126,7 +126,7 @@ def _words(instruction: Instruction, thread: Stream) -> Iterator[str]:
         case Move():
             yield from _move(instruction)
         case Calls():
-            yield f"calls {thread.set.name}"
+            yield f"calls {stream.set.name}"
         case Passes():
             yield f"passes {instruction.count}"
         case InTurn():

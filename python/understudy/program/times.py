@@ -7,17 +7,17 @@ from collections.abc import Iterator, Sequence
 from understudy.program.instructions import Close, Open, Step, Stream, flat
 
 
-def open_at(thread: Stream, times: Sequence[float]) -> list[bool]:
+def open_at(stream: Stream, times: Sequence[float]) -> list[bool]:
     """Whether the files of the content that it is at are open at these times, behind dumps of the
     same time."""
-    spans = tuple(open_spans(thread))
+    spans = tuple(open_spans(stream))
     behind = [bisect_right(spans, time, key=lambda span: span[0]) for time in times]
     return [k > 0 and time < spans[k - 1][1] for k, time in zip(behind, times, strict=True)]
 
 
-def ever_open(thread: Stream) -> bool:
+def ever_open(stream: Stream) -> bool:
     """Whether its files are open between dumps."""
-    return thread.closes or any(map(leaves_open, thread.steps))
+    return stream.closes or any(map(leaves_open, stream.steps))
 
 
 def leaves_open(step: Step) -> bool:
@@ -26,12 +26,12 @@ def leaves_open(step: Step) -> bool:
     return Open in kinds and Close not in kinds
 
 
-def open_spans(thread: Stream) -> Iterator[tuple[float, float]]:
+def open_spans(stream: Stream) -> Iterator[tuple[float, float]]:
     """From when to when its files are open behind a dump, for those that read them then."""
-    steps = thread.steps
-    if thread.closes:
-        left = sum(step.count for step in steps) - (thread.set.names or 1)
-        lent = thread.set.names == 1 and thread.set.numbered
+    steps = stream.steps
+    if stream.closes:
+        left = sum(step.count for step in steps) - (stream.set.names or 1)
+        lent = stream.set.names == 1 and stream.set.numbered
         at = math.inf if lent else steps[0].time_s
         for step in steps:
             if not lent and 0 <= left < step.count:

@@ -215,7 +215,7 @@ def _round(run: Measured) -> Round:
 
 
 def _met(application: Condition, skeleton: Condition) -> bool:
-    """False for parts of different sessions, see `judge.pooling`."""
+    """False for parts of different sessions, see `pooling`."""
     apart = application.part or skeleton.part
     return not apart or any(paired(application, skeleton))
 

@@ -7,7 +7,7 @@ application's own.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -362,30 +362,30 @@ def not_junk(log: Log) -> Callable[[Ids], Mask]:
 # -- of a workload --------------------------------------------------------------------------------
 
 
-def of_streams(streams: Iterable[Stream], ranks: int) -> Interfaces:
+def of_streams(streams: Sequence[Stream], ranks: int) -> Interfaces:
     """What the player makes of a workload, each stream by its own method."""
-    made, threads = Interfaces(), tuple(streams)
-    named = {thread.name: thread for thread in threads}
+    made = Interfaces()
+    named = {stream.name: stream for stream in streams}
 
     def totals_of(name: str) -> Totals:
         return made.own.setdefault(name, Totals(stats=None, flushes=None))
 
-    for thread in threads:
-        totals = totals_of(OF_METHOD.get(thread.method, thread.method))
-        way = WRITE if writes(thread) else READ
-        totals.bytes[way] += bytes_of(thread)
-        totals.calls[way] += calls_of(thread, ranks)
-        number, moved, size = lookups_of(thread, ranks)
+    for stream in streams:
+        totals = totals_of(OF_METHOD.get(stream.method, stream.method))
+        way = WRITE if writes(stream) else READ
+        totals.bytes[way] += bytes_of(stream)
+        totals.calls[way] += calls_of(stream, ranks)
+        number, moved, size = lookups_of(stream, ranks)
         sizes = tuple(number * (k == bin_of(size)) for k in range(len(BINS)))
         totals.bytes[READ] += moved
         totals.calls[READ] += Calls(count=number, sizes=sizes)
-        totals.opens = (totals.opens or 0) + opens_of(thread, ranks, named.get(thread.last or ""))
-        synced = syncs_of(thread, ranks)
+        totals.opens = (totals.opens or 0) + opens_of(stream, ranks, named.get(stream.last or ""))
+        synced = syncs_of(stream, ranks)
         totals.played_flushes += synced
-        if thread.method == "stdio" and any(map(syncs, thread.steps)):  # fflush() and fsync()
+        if stream.method == "stdio" and any(map(syncs, stream.steps)):  # fflush() and fsync()
             totals_of("POSIX").played_flushes += synced
-        totals.flushed_dumps += surely_synced(thread, ranks)
-        for step in thread.steps:
+        totals.flushed_dumps += surely_synced(stream, ranks)
+        for step in stream.steps:
             for each in flat(step.body):
                 if not isinstance(each, Operate):
                     continue
@@ -396,7 +396,7 @@ def of_streams(streams: Iterable[Stream], ranks: int) -> Interfaces:
                 elif each.kind == "stat":
                     totals.stats = (totals.stats or 0) + step.count * each.count
     if stdio := made.own.get("STDIO"):
-        sets = predict(Program(name="", ranks=ranks, streams=threads))
+        sets = predict(Program(name="", ranks=ranks, streams=tuple(streams)))
         counted = [each.calls["STDIO"] for each in sets if each.calls.get("STDIO")]
         stdio.seeks = sum(counters["STDIO_SEEKS"] or 0 for counters in counted)
         flushes = [counters["STDIO_FLUSHES"] for counters in counted]

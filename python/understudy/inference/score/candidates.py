@@ -146,7 +146,7 @@ def _scored(
 
 def _predicted(program: Program, evidence: Evidence) -> Iterator[tuple[str, tuple[int, int]]]:
     """What is predicted, and what was counted."""
-    methods = {thread.method for thread in program.streams}
+    methods = {stream.method for stream in program.streams}
     for module, counters in total([each.calls for each in predict(program)]).items():
         counted = evidence.counters.get(module, {})
         known = {n for m in methods for n in BESIDE.get((m, module), counted)} & counted.keys()
@@ -155,10 +155,10 @@ def _predicted(program: Program, evidence: Evidence) -> Iterator[tuple[str, tupl
             if told and predicted is not None:
                 yield name, (predicted, counted[name])
     files = [0, 0]  # streams that read have files of their own, which may be those written
-    for thread in program.streams:
-        files[writes(thread)] += files_of(thread, program.ranks)
+    for stream in program.streams:
+        files[writes(stream)] += files_of(stream, program.ranks)
     yield "files", (max(files), evidence.files)
-    stored = sum(stored_by(thread) for thread in program.streams if writes(thread))
+    stored = sum(stored_by(stream) for stream in program.streams if writes(stream))
     if evidence.stored:
         yield "bytes on storage", (stored, evidence.stored)
 

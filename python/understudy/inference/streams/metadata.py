@@ -48,9 +48,9 @@ class Metadata:
     def learn(self, draft: Draft, stream: Pattern, base: Pattern | None = None) -> None:
         """Note what the next stream lacks, which reads the files of `base` if there is one."""
         own = [self._own(draft, k) for k in range(draft.dumps)]
-        thread = stream_of(stream, self.ranks)
-        if ever_open(thread):
-            opens = 1 if thread.closes else contents(thread)
+        played = stream_of(stream, self.ranks)
+        if ever_open(played):
+            opens = 1 if played.closes else contents(played)
             lacks = self._of_open_files(stream, own, opens)
         else:
             there = [False] * len(own)

@@ -1,7 +1,7 @@
 """Two sets of runs, case by case: slower, faster, within the limit or not decided, and the cause.
 
 Only runs of equal conditions are compared; where they differ, it is said in which key. The
-statistics are those of `judge.nights`. The cause is a question of its own: the canary or IOR of
+statistics are those of `night_statistics`. The cause is a question of its own: the canary or IOR of
 the same place show whether it is the storage, and what is not told apart from it is named.
 """
 
@@ -85,7 +85,7 @@ class Comparison:
     skipped: tuple[Skipped, ...]
     failed: tuple[tuple[int, int], tuple[int, int]]  # before, after: failed, all
     unread: tuple[str, ...] = ()  # a message for each record that does not count
-    notes: tuple[str, ...] = ()  # on the turns, see `judge.rows`
+    notes: tuple[str, ...] = ()  # on the turns, see `compared_samples`
 
     def status(self, limit: float, strict: bool = False) -> int:
         """For cron: 1 where a case is slower and a loss of `limit` is not excluded, or where every

@@ -1,4 +1,4 @@
-"""Figures over sessions: what changed since when (`judge.nights`), failures and upgrades."""
+"""Figures over sessions: what changed since when (`night_statistics`), failures and upgrades."""
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence

@@ -1,7 +1,7 @@
 """What changed between the sessions of a page, and since when, for the first look; without what
 the page cache may have served.
 
-A change is what `judge.nights` finds, as `understudy trend` does.
+A change is what `night_statistics` finds, as `understudy trend` does.
 """
 
 import math

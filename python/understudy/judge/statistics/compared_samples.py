@@ -259,7 +259,7 @@ class Series:
 
     @property
     def of_nights(self) -> list[Session]:
-        """The sessions as `judge.nights` takes them."""
+        """The sessions as `night_statistics` takes them."""
         pairs = zip(self.blocks, self.values, strict=True)
         return [Session(night=night, values=values) for night, values in pairs]
 

@@ -94,7 +94,7 @@ class Condition:
     """One workload played under one condition by one arm; all repetitions of all its runs.
 
     `facts` are the words on it in which it differs from others of the case. `part` counts from 1
-    where the condition changed between sessions, see `judge.pooling`; 0: it is whole.
+    where the condition changed between sessions, see `pooling`; 0: it is whole.
     """
 
     method: str
@@ -281,7 +281,7 @@ def load(
 ) -> tuple[list[Measured], list[Failed]]:
     """Read records and measurements: the runs that were measured, and those that failed. What
     cannot be read goes to `unread`, as `producers.load_all` says. Runs under Darshan, failed ones
-    too, go to `observed`: they are compared with each other, see `judge.transfer`. Those of IOR
+    too, go to `observed`: they are compared with each other, see `fidelity.transfer`. Those of IOR
     and mdtest go to `benchmarks`."""
     measured, failed = [], []
     for path, run, measurement in producers.load_measured(paths, progress, unread):

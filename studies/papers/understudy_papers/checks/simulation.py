@@ -21,7 +21,7 @@ from understudy_papers.model import simulation
 class SimulationSizes(Played):
     """Sizes on storage of a simulation's replica, against those stated for it (Table II).
 
-    The errors of checkpoints and visualization time steps are those of `judge.published_sizes`,
+    The errors of checkpoints and visualization time steps are those of `published_sizes`,
     with the containers, and must stay below the tolerances; the payload must be exact. The stated
     sizes hold only for the same total bytes: the workload as it is, or scaled strongly.
     """

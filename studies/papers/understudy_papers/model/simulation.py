@@ -2,7 +2,7 @@
 
 A specification holds what a paper or a person states: ranks, run time, how many dumps of how many
 bytes when, on which meshes with which variables. `workload_of` composes the descriptor; its
-payload is exactly the stated bytes. `judge.stated` compares what a replica left on storage.
+payload is exactly the stated bytes. `published_sizes` compares what a replica left on storage.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
