@@ -51,7 +51,7 @@ ORIGINAL, REPLICA, TRACE = "application", "Understudy", "DXT player"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """What Darshan saw: counters by HEADS, and the I/O time of the slowest rank."""
+    """Counters of a run in Darshan's log, by HEADS, and the I/O time of the slowest rank."""
 
     application: str
     storage: str
@@ -72,7 +72,7 @@ class Bench:
     runtime: str
 
     def arms(self) -> dict[str, Callable[[], Seen]]:
-        """What makes the values of a run, by name."""
+        """Functions that measure a run, by name of the arm."""
         return {ORIGINAL: self.original, REPLICA: self.replica, TRACE: self.trace}
 
     def original(self) -> Seen:

@@ -44,7 +44,7 @@ DESIGNS = tuple(itertools.product((APART, IN_TURN), SIZES))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Noise:
-    """What nights do, float64[figures, nights], and runs of a side, [figures, nights, runs]."""
+    """Noise of nights, float64[figures, nights], and of runs, [figures, nights, runs]."""
 
     nights: Callable[[Dice, int, int], Floats]
     runs: Callable[[Dice, tuple[int, int, int]], Floats]

@@ -55,7 +55,7 @@ names = len(report.name_records)
 
 
 def run(reader: str, path: Path) -> tuple[tuple[int, int], float, float]:
-    """What a reader adds up, its CPU seconds and its peak memory in MiB."""
+    """Return a reader's totals, its CPU seconds and its peak memory in MiB."""
     code = PROLOGUE + READERS[reader] + EPILOGUE
     done = subprocess.run(
         [sys.executable, "-c", code, str(path)], stdout=subprocess.PIPE, text=True, check=True

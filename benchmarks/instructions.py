@@ -17,7 +17,7 @@ COUNTS = {4096: (1000, 5000), 1 << 20: (16, 512)}  # transfer size: few and many
 
 
 def instructions(folder: Path, command: list[str], *variables: str) -> int:
-    """Of the command in an environment with NAME=VALUE, by callgrind."""
+    """Instructions of the command with variables NAME=VALUE, by callgrind."""
     out = folder / "callgrind.out"
     valgrind = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={out}"]
     sides.run(folder, ["env", *variables, *valgrind, *command])
@@ -26,7 +26,7 @@ def instructions(folder: Path, command: list[str], *variables: str) -> int:
 
 
 def system_calls(folder: Path, command: list[str]) -> int:
-    """Of the command's data calls: what reads, writes or seeks."""
+    """Number of the command's calls that read, write or seek, by strace."""
     out = folder / "strace.out"
     calls = "read,write,pread64,pwrite64,readv,writev,preadv,pwritev,lseek"
     sides.run(folder, ["strace", "-f", "-qq", "-e", f"trace={calls}", "-o", str(out), *command])

@@ -49,7 +49,7 @@ SEQUENCE = re.compile(r"Last finisher - First starter = *([0-9.]+) (\w+);")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """What both are to do."""
+    """Sizes and layout that both programs write."""
 
     ranks: int
     mode: str
@@ -91,7 +91,7 @@ class Dataset:
 
 
 def datasets(folder: Path, path: Path) -> list[Dataset]:
-    """What stands in a file, in h5ls' order."""
+    """The datasets of a file, in h5ls' order."""
     found = []
     for name, extent, kind in DATASET.findall(sides.run(folder, ["h5ls", "-rv", path]).out):
         parts = name.strip("/").split("/")
@@ -256,7 +256,7 @@ def beside_macsio(bench: Bench, case: Case, rounds: int) -> None:
 
 
 def contents(bench: Bench, one: Case, rounds: int) -> None:
-    """What it costs to make the contents of one dump."""
+    """Compare the CPU time to generate one dump's contents."""
     none = replace(one, dumps=0)
     stream = bench.learn(one)
     again = ["-a", "null", "-i", str(REPETITIONS)]
@@ -277,7 +277,7 @@ def contents(bench: Bench, one: Case, rounds: int) -> None:
 
 
 def arguments() -> argparse.Namespace:
-    """What was asked for."""
+    """Parse the command line."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

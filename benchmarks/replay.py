@@ -1,4 +1,4 @@
-"""What the player costs: null overhead per operation, and every method beside IOR.
+"""Cost of the player: null overhead per operation, and every method beside IOR.
 
 IOR is taken from $UNDERSTUDY_IOR or from PATH. Both programs do the same: the same ranks, blocks,
 transfer sizes and layout, in files made anew ("fresh", with a read-back) and in files that exist
@@ -174,7 +174,7 @@ def beside_ior(bench: Bench, pattern: Pattern, method: str, rounds: int, metered
 
 
 def arguments() -> argparse.Namespace:
-    """What was asked for."""
+    """Parse the command line."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

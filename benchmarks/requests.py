@@ -250,7 +250,7 @@ def times(case: Row) -> tuple[float | None, float | None]:
 
 
 def time_state(case: Row) -> str:
-    """Whether the replica takes as long; undecided where the waits are less than half of its I/O
+    """State of the replica's elapsed time; undecided where the waits are less than half of its I/O
     time or the program does not repeat its own."""
     took, again = times(case)
     waits = waited(case["replica"]) >= WAITS * case["replica"]["io_s"]
@@ -260,7 +260,7 @@ def time_state(case: Row) -> str:
 
 
 def state(case: Row) -> str:
-    """Of the replica: that of its requests, and of its time where that is decided."""
+    """State of the replica: that of its requests, and of its time where that is decided."""
     if "application" not in case:
         return FAILED if FAILED in case else SKIPPED
     if "said" in case:
@@ -276,7 +276,7 @@ def plain(error: UnderstudyError, base: Path) -> str:
 
 
 def from_trace(name: str, program: Program, base: Path) -> tuple[Row, Arms]:
-    """What is known of a program's trace, and its arms on a storage."""
+    """Describe a program's trace; return its row and its arms on a storage."""
     workload = traced(name, program, base)
     nothing = without_calls(workload)
     free, free_again = (of_application(program, (), base / "free")["elapsed_s"] for _ in range(2))
@@ -300,7 +300,7 @@ def from_trace(name: str, program: Program, base: Path) -> tuple[Row, Arms]:
 
 
 def from_counters(name: str, program: Program, base: Path) -> tuple[Row, Arms]:
-    """What a program's description says of its log, and its arms on a storage."""
+    """Describe a program's log; return its row and its arms on a storage."""
     work, workload = base / "counted", base / f"{name}.json"
     work.mkdir()
     shell(program.prepared, work)
@@ -381,7 +381,7 @@ def of_counters(case: Row) -> list[str]:
 
 
 def _others(application: float, replica: float, again: float, state: str) -> str:
-    """Of the replica and the control, where they differ; bold where that counts."""
+    """Values of replica and control in parentheses, where they differ; bold where that counts."""
     if application == replica == again:
         return ""
     shown = f" ({replica:g}, {again:g})"

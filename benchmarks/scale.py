@@ -35,7 +35,7 @@ OURS, PARSER = "describe", "darshan-parser"
 
 @dataclass(slots=True)
 class Cost:
-    """What the runs of a program took."""
+    """CPU and peak memory of a program's runs."""
 
     cpu_s: list[float] = field(default_factory=list)
     peak_mib: list[float] = field(default_factory=list)

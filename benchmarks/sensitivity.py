@@ -62,7 +62,7 @@ def all_logs(given: Sequence[Path]) -> list[list[Path]]:
 
 
 def tried(name: str, factor: float, logs: Sequence[Path]) -> list[str]:
-    """What is said with another value, in a process of its own."""
+    """Messages for each log with another value, from a separate process."""
     words = [sys.executable, __file__, *map(str, logs), "--try", name, str(factor)]
     found: list[str] = json.loads(subprocess.check_output(words, text=True))
     return found

@@ -1,4 +1,4 @@
-"""What descriptions of logs are worth: transfers of their replicas that were measured.
+"""Accuracy of descriptions of logs: the measured transfers of their replicas.
 
     PYTHONPATH=python:. python benchmarks/transfers.py RECORDS… --originals LOGS [-o TABLE.csv]
 

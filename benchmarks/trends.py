@@ -1,4 +1,4 @@
-"""What `understudy trend` makes of series whose truth is known: false alarms, and changes found.
+"""Accuracy of `understudy trend` on series whose truth is known: false alarms, and changes found.
 
     PYTHONPATH=python:. python benchmarks/trends.py [--series N] [--seed S]
 

@@ -91,7 +91,7 @@ def described(logs: Sequence[Path], made: Path) -> Row:
 
 
 def _of_part(part: Part) -> Iterator[tuple[str, str]]:
-    """What a part says of kinds of requests."""
+    """Messages of a part, by kind of requests."""
     for difference in part.differences:
         text = f"{difference.what} {difference.predicted:,}, {difference.counted:,} counted"
         yield from ((kind, text) for kind in _of_difference(part, difference))

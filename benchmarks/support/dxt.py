@@ -34,7 +34,7 @@ Plan = dict[str, Any]  # JSON: `files`, name and whether it is written by number
 
 
 def plans(log: Log) -> list[Plan]:
-    """What each rank does; names are relative to the directory that has all files."""
+    """The calls of each rank; names are relative to the directory that has all files."""
     names = {
         int(n): os.fsdecode(text)
         for ids, texts in log.names()

@@ -21,7 +21,7 @@ class Program:
 
     @property
     def lacks(self) -> list[str]:
-        """What is needed and not there."""
+        """Needed programs and files that are missing."""
         return [need for need in self.needs if not (shutil.which(need) or Path(need).exists())]
 
     @property

@@ -65,7 +65,7 @@ def launcher() -> str:
 
 
 def on_ranks(mpiexec: str, ranks: int) -> list[str]:
-    """What stands before an MPI program; one rank needs nothing."""
+    """The launcher's words before an MPI program; none for one rank."""
     return [mpiexec, "-n", str(ranks)] if ranks > 1 else []
 
 

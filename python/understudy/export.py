@@ -71,7 +71,7 @@ def archive(workload: Workload, files: Mapping[str, bytes]) -> bytes:
 
 
 def expected(workload: Workload, text: bytes) -> dict[str, Any]:
-    """What a complete result says: bytes of the payload per stream and dump."""
+    """Content of a complete result: bytes of the payload per stream and dump."""
     return {
         "schema": "understudy/expected/1",
         "workload": workload.name,

@@ -30,7 +30,7 @@ def tell_some(messages: Sequence[str], outcome: str, effect: str) -> None:
 
 
 def progress(*columns: ProgressColumn) -> Progress:
-    """Of work that takes long, where standard error is a terminal; else nothing is printed."""
+    """Progress of long work, where standard error is a terminal; else nothing is printed."""
     from rich.console import Console
     from rich.progress import Progress
 

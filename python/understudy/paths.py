@@ -58,7 +58,7 @@ RECORDS_VARIABLE = "UNDERSTUDY_RECORDS"
 
 
 def kinds() -> list[str]:
-    """What `where` knows."""
+    """Names for `where`."""
     return list(_KINDS)
 
 
@@ -151,7 +151,7 @@ def program(name: str) -> str:
 
 
 def how_to_build() -> str:
-    """What to do where programs are missing: only a checkout has a Makefile."""
+    """How to build missing programs: only a checkout has a Makefile."""
     if is_checkout():
         return "build it with make build, then source setup-env.sh"
     apart = [f"{base}" for base in studies.bases().values() if ROOT not in base.parents]

@@ -85,7 +85,7 @@ def draw(case: Case) -> Figure | None:
 
 
 def aggregators(condition: Condition) -> str:
-    """What was asked for, by the hint of MPI-IO."""
+    """Aggregators requested, by the hint of MPI-IO."""
     hints = condition.runs[0].run.storage.asked.get("hints") or {}
     return str(hints.get("cb_nodes", DEFAULT))
 

@@ -89,7 +89,7 @@ class _Rows:
         self._known: dict[int, Floats] = {}
 
     def of(self, dump: Step, moved: int) -> Floats:
-        """What each has of so many bytes."""
+        """Share of each in `moved` bytes."""
         if id(dump) not in self._known:
             total = np.zeros(len(self._edges))
             for variable in dump.variables:

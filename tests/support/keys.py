@@ -203,7 +203,7 @@ class _Stream:
 
 
 def _overheads(steps: list[Row], runs: list[list[int]]) -> Iterator[int | None]:
-    """Of each step, that of its first dump; `runs` are (dumps, bytes of each)."""
+    """For each step, the overhead of its first dump; `runs` are (dumps, bytes of each)."""
     ends = list(accumulate(dumps for dumps, _ in runs))
     first = 0
     for step in steps:

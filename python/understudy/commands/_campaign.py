@@ -39,8 +39,8 @@ _COLOR = re.compile(r"\x1b\[[0-9;]*m")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Side:
-    """What is particular to one side: its partition, environment variables, and variables of the
-    checks (NAME=VALUE, as -S takes them)."""
+    """Options of one side: its partition, environment variables, and variables of the checks
+    (NAME=VALUE, as -S takes them)."""
 
     name: str
     partition: str | None = None
@@ -56,7 +56,7 @@ class Side:
 
 
 def side(name: str, words: Sequence[str]) -> Side:
-    """Of the words of --before or --after, each KEY=VALUE. Names of environment variables begin
+    """Parse the words of --before or --after, each KEY=VALUE. Names of environment variables begin
     with a capital letter, those of variables of the checks do not, but for the check before a dot
     (Replay.fsync)."""
     partition, environment = None, {}
@@ -89,7 +89,7 @@ def side(name: str, words: Sequence[str]) -> Side:
 
 
 def seed(name: str) -> int:
-    """Of the order of a campaign's turns."""
+    """Seed for the order of a campaign's turns."""
     return int.from_bytes(sha256(name.encode()).digest()[:4], "big")
 
 
@@ -104,7 +104,7 @@ def order(name: str, turn: int) -> tuple[str, str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """Of one session: its cases, and the seconds that it took."""
+    """Result of one session: counts of its cases, and the seconds it took."""
 
     passed: int
     failed: int
@@ -172,7 +172,7 @@ class Campaign:
         return self.sides[SIDES.index(name)]
 
     def of_side(self, name: str) -> str:
-        """What the records of a side have as their campaign."""
+        """Name of the campaign in the records of a side."""
         return f"{self.name}-{name}"
 
     def command(self, one: Side, *action: str) -> list[str]:
@@ -196,7 +196,7 @@ class Campaign:
         return _reframe.environment() | one.environment
 
     def words(self, turns: int, more: Sequence[str]) -> list[str]:
-        """Of a command line of `understudy campaign` that runs it here."""
+        """Arguments of `understudy campaign` that run this campaign here."""
         settings = [
             word
             for one in self.sides
@@ -265,7 +265,7 @@ class Campaign:
         ]
 
     def _ran(self) -> bool:
-        """Whether any case ran: a session in which none was selected binds nobody."""
+        """True if any case ran; a session that selected none is not binding."""
         self.turns()
         return any(case is not None for _, _, case in self._rows())
 
@@ -318,7 +318,7 @@ class Campaign:
         return Outcome(passed=passed, failed=failed, skipped=skipped, took_s=took_s, log=log)
 
     def listed(self, one: Side) -> tuple[Total, list[str]]:
-        """What a session of a side amounts to, and the same in lines for a person."""
+        """Return the total of a session of a side, and the same as lines of text."""
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "listing.json"
             done = subprocess.run(
@@ -363,7 +363,7 @@ class Campaign:
 
 
 def _results(report: Path) -> list[str]:
-    """Of the cases of a session; none where ReFrame did not get so far."""
+    """Results of the cases of a session; none where ReFrame did not get so far."""
     try:
         return [case["result"] for case in reports.cases(reports.load(report))]
     except UnderstudyError:

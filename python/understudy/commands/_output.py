@@ -1,4 +1,4 @@
-"""What commands print for programs: JSON of a contract in schemas/, and JUnit XML."""
+"""Output of commands for programs: JSON of a contract in schemas/, and JUnit XML."""
 
 import json
 import math
@@ -34,7 +34,7 @@ def _finite(value: Any) -> Any:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TestCase:
-    """Of JUnit; `fault` is "failure", "error", or empty where it passed."""
+    """A test case of JUnit; `fault` is "failure", "error", or empty where it passed."""
 
     name: str
     fault: str = ""

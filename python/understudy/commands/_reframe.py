@@ -29,7 +29,7 @@ def program() -> str:
 
 
 def environment() -> dict[str, str]:
-    """Of a ReFrame that is started here: relative paths of variables start in this directory."""
+    """Environment of ReFrame here: relative paths of variables start in this directory."""
     return os.environ | {"PWD": str(Path.cwd())}
 
 
@@ -77,7 +77,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 def _runs(process: subprocess.Popen[bytes]) -> bool:
-    """Whether it still runs after a second."""
+    """True if the process still runs after a second."""
     try:
         process.wait(SECOND_S)
     except subprocess.TimeoutExpired:

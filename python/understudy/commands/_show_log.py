@@ -1,4 +1,4 @@
-"""What `understudy show` prints of a Darshan log."""
+"""Lines that `understudy show` prints for a Darshan log."""
 
 import struct
 from collections.abc import Iterator

@@ -73,7 +73,7 @@ def submit(
 
 
 def _script(campaign: Campaign, turns: int, log: Path, more: Sequence[str]) -> str:
-    """What the job runs: the same command, where cases are no jobs of their own."""
+    """Text of the job script: the same command, where cases are no jobs of their own."""
     given = {key: value for key, value in os.environ.items() if key.startswith(PASSED_ON)}
     lines = [
         f"export {shlex.quote(f'{key}={value}')}"

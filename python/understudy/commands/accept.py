@@ -169,8 +169,8 @@ def _ledgers(
     plan: Plan | None,
     signers: Path | None,
 ) -> tuple[str, list[str]]:
-    """What the ledgers of folders of records say of files with runs of the system and the dates,
-    in words, and what does not agree with them."""
+    """Check the ledgers of folders of records for files with runs of the system and the dates.
+    Return a text, and what does not agree."""
     from understudy.judge.acceptance.marks import NO_LEDGER
     from understudy.records import ledger
 

@@ -152,7 +152,7 @@ def _submit(
 
 
 def _finds(turns: int, rule: Rule) -> str:
-    """What so many turns can find in one figure."""
+    """Smallest losses that so many turns can find in one figure."""
     found = [
         f"{night_statistics.findable(scatter, turns, True, 1, rule):.0%} "
         f"where sessions differ by {of:.0%}"
@@ -183,7 +183,7 @@ def _as_row(campaign: Campaign, turns: int, rule: Rule) -> dict[str, Any]:
 
 
 def _decided(campaign: Campaign, rule: Rule) -> str:
-    """What is decided; empty where anything is not."""
+    """The decision as a sentence; empty where anything is undecided."""
     found = _comparison(campaign, replace(rule, alpha=rule.alpha * EARLY))
     if found.skipped or any(v.state == UNDECIDED for v in found.verdicts):
         return ""

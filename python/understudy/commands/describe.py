@@ -212,7 +212,7 @@ def command(
 
 
 def _sentences(one: Explanation, workload: Workload) -> Iterator[str]:
-    """What of the log is explained, what is a guess, and what to expect of a replica."""
+    """Sentences on what is explained, what is a guess, and what to expect of a replica."""
     share = {state: one.share(one.of(state)) for state in STATES}
     yield f"explained: {_percent(share[EXPLAINED])} of the I/O time of the log"
     if differ := one.of(CONTRADICTED):
@@ -246,7 +246,7 @@ def _sentences(one: Explanation, workload: Workload) -> Iterator[str]:
 
 
 def _source(lack: str, traced: bool) -> str:
-    """What tells what is not known; of a log with DXT, its own trace does."""
+    """The source that has the missing information; for a log with DXT, its own trace."""
     return "understudy describe --calls" if traced and SOURCES[lack] == DXT else SOURCES[lack]
 
 

@@ -233,8 +233,8 @@ def _player() -> Iterator[Finding]:
 
 
 def _started() -> tuple[str | None, str]:
-    """Whether the player starts under the launcher of this host, else why not. What would submit
-    a job is only stated: what a batch system starts is not tried."""
+    """Start the player under this host's launcher; return its version or None, and a remedy. What
+    would submit a job is only named: what a batch system starts is not tried."""
     remedy = "see that mpirun -n 2 starts 2 ranks of one program, and that the player was built "
     remedy += "with its MPI"
     launcher = next(filter(None, map(shutil.which, ("mpirun", "mpiexec"))), None)
@@ -303,7 +303,7 @@ def _first(*programs: str) -> str | None:
 
 
 def _version(path: str) -> str:
-    """What --version prints first, where it looks like a version."""
+    """The first line that --version prints, where it looks like a version."""
     name = Path(path).name
     text = _output([path, "--version"]) if name not in UNVERSIONED else None
     line = next((line for line in (text or "").splitlines() if re.search(r"\d\.\d", line)), None)
@@ -315,7 +315,7 @@ UNVERSIONED = ("ior", "mdtest", "darshan-parser", "bpls", "qsub", "bsub", "jsrun
 
 
 def _output(command: list[str]) -> str | None:
-    """What a program prints; None if it fails or does not end."""
+    """Standard output of a program; None if it fails or does not end."""
     done = _ran(command)
     if done is None or done.returncode != 0:
         return None

@@ -222,7 +222,7 @@ def _lines(found: Ranking, names: tuple[str, ...], limit: int | None) -> Iterato
 
 
 def _remark(job: Job) -> str:
-    """What the last column says of a job."""
+    """The last column of a job's row."""
     names = ", ".join(job.undecoded)
     said = "its modules {} are not decoded" if "," in names else "its module {} is not decoded"
     return "; ".join(filter(None, (job.replicate, names and said.format(names))))

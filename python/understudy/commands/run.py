@@ -190,7 +190,7 @@ def _described(trace: Path, name: str, partial: bool, recorded: tuple[Path, ...]
 
 
 def _has_display() -> bool:
-    """Whether a person sits at the machine."""
+    """True if a person can see a display here."""
     shown = os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
     return bool(shown) and sys.stderr.isatty() and not os.environ.get("CI")
 
@@ -232,14 +232,14 @@ def _named(traces: tuple[Path, ...], names: tuple[str, ...]) -> Iterator[tuple[s
 
 
 def _public_name(trace: Path) -> str:
-    """What the reader calls a trace without words that tell of a user; else the file's name."""
+    """The reader's name of a trace, without words that tell of a user; else the file's name."""
     name = getattr(readers.reader_of(trace), "public_name", lambda trace: trace.stem)
     found: str = name(trace)
     return found
 
 
 def _most_bytes(variables: tuple[str, ...], mode: str) -> int:
-    """What a workload may have here: as given, else by the mode."""
+    """Maximum bytes of a workload here: as given, else by the mode."""
     given = [value for name, _, value in (v.partition("=") for v in variables) if name == MOST]
     try:
         return parse_size(given[-1]) if given else DESK_BYTES >> 2 * (mode == "quick")
@@ -316,7 +316,7 @@ def _played(
 
 
 def _small(name: str, ranks: int) -> bool:
-    """Whether the workload can be shown on a desk: few ranks, few bytes."""
+    """True if the workload is small enough for a desktop: few ranks, few bytes."""
     described = workload.get(name)
     return described.ranks <= ranks and described.bytes <= DESK_BYTES
 

@@ -212,7 +212,7 @@ def _folded(streams: Sequence[Stream]) -> Iterator[list[Stream]]:
 
 
 def _shape(stream: Stream) -> tuple[Any, ...]:
-    """What streams of one line have in common; their bytes differ by less than a factor of two."""
+    """Key by which streams share a line; their bytes differ by less than a factor of two."""
     largest = max(d.bytes for d in stream.steps)
     return words.alike(stream), stream.dump_count, largest.bit_length()
 

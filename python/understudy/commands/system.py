@@ -178,8 +178,8 @@ def new(
 
 
 def _printed(*words: str, must: bool = False) -> str | None:
-    """What a program prints; None where it is missing, fails or does not answer. With `must` a
-    program that is there has to answer."""
+    """Standard output of a program; None where it is missing, fails or does not answer. With
+    `must` a program that is there has to answer."""
     if not shutil.which(words[0]):
         return None
     with tempfile.TemporaryFile() as out:

@@ -137,7 +137,7 @@ def _acknowledged(word: str, system: str, why: str, by: str, found: Trend) -> Ac
 
 
 def _named(words: str, case: str) -> bool:
-    """Whether words name a case: each is one of its own, or of its values, as in Replay n-n."""
+    """True if words name a case: each is one of its own, or of its values, as in Replay n-n."""
     own = {part for word in case.split() for part in (word, word.rpartition("=")[2])}
     return set(words.split()) <= own
 

@@ -173,8 +173,8 @@ class Acceptance:
     marks: tuple[Mark, ...]
 
     def covers(self, system: str | None, time: str) -> bool:
-        """Whether runs of a system that started then count. Texts of times compare as times; a
-        date is its midnight."""
+        """True if runs of a system that started at `time` count. Texts of times compare as times;
+        a date is its midnight."""
         return system == self.system and self.since <= time < self.until
 
 

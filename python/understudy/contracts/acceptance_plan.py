@@ -35,7 +35,7 @@ class Plan:
         return f"accept-{self.sha256[:DIGITS]}"
 
     def turn(self, number: int) -> str:
-        """What the records of a session state, by -S turn=."""
+        """The turn that the records of a session state, by -S turn=."""
         return f"{self.name}/{number}"
 
     def text(self) -> str:

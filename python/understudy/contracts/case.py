@@ -19,7 +19,7 @@ _HAS_MODULES = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Requires:
-    """What an application needs, and the packages that have it."""
+    """Requirements of an application, and the packages that have them."""
 
     packages: str | None = None
     programs: tuple[str, ...] = ()

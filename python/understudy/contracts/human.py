@@ -36,8 +36,8 @@ Steps = tuple[str | int, ...]  # keys and indices down to a value
 
 
 def load(path: Path, kind: str) -> tuple[dict[str, Any], bytes]:
-    """What is in a file of the contract `kind`, and its bytes; an UnderstudyError names the file,
-    the keys and what was expected."""
+    """Return the content of a file of the contract `kind`, and its bytes; an UnderstudyError names
+    the file, the keys and what was expected."""
     row, data, found = read(path, kind)
     if found:
         raise mistakes(path, row, found)
@@ -61,7 +61,7 @@ def _place(row: dict[str, Any], steps: Steps) -> str:
 
 
 def read(path: Path, kind: str) -> tuple[dict[str, Any], bytes, list[tuple[Steps, str]]]:
-    """What is in a file of the contract `kind`, its bytes, and what its schema does not allow."""
+    """Return a file of the contract `kind`, its bytes, and what its schema does not allow."""
     try:
         if path.stat().st_size > MAX_BYTES:
             raise UnderstudyError(f"{path}: longer than {MAX_BYTES} B")
@@ -104,8 +104,8 @@ def events(text: str, where: str) -> Iterator[Any]:
 
 
 def loaded(path: Path, loader: Any) -> Any:
-    """What is in a file of YAML that is no contract; OSError, UnicodeDecodeError or YAMLError, and
-    an UnderstudyError where it is nested too deep."""
+    """Return the content of a YAML file that is no contract. Raises OSError, UnicodeDecodeError,
+    YAMLError, or an UnderstudyError where it is nested too deep."""
     text = read_text(path)
     for _ in events(text, str(path)):
         pass

@@ -1,4 +1,4 @@
-"""What producers measure: the dataclasses that they share.
+"""Measurements of producers: the dataclasses that they share.
 
 Seconds count from the start of the repetition, bytes are payload unless said otherwise. Each
 producer has its own small schema (schemas/player.schema.json …); `understudy.producers` reads it
@@ -230,7 +230,7 @@ class SlowRank:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Program:
-    """What ran, where it was not the player; `method` and `parameters` as they were asked for."""
+    """The program, where it is not the player; `method` and `parameters` as requested."""
 
     kind: str
     name: str
@@ -280,8 +280,8 @@ class Stated:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observed:
-    """What Darshan saw of a program, whichever it is; `requests`: what the storage tells that it
-    was asked for, None where it does not."""
+    """Darshan's record of a program, whichever it is; `requests`: those that the storage reports,
+    None where it does not."""
 
     application: str
     requests: dict[str, Any] | None
@@ -310,7 +310,7 @@ class Rate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Benchmark:
-    """What IOR or mdtest say of their own run."""
+    """Results that IOR or mdtest report of their own run."""
 
     workload: Stated
     workload_sha256: str
@@ -328,7 +328,7 @@ class Named(Protocol):
 
 
 class Measurement(Protocol):
-    """What every producer measures, in its own way; the record is made from this.
+    """Attributes of every producer's measurement; the record is made from this.
 
     `storage` is the object of `understudy-storage`, `striping` what was asked and applied for each
     stream; both as they stand in the document.
@@ -336,7 +336,7 @@ class Measurement(Protocol):
 
     @property
     def workload(self) -> Named:
-        """What was played, or for a program the bytes that each process wrote."""
+        """The workload that was played, or a program's bytes per process."""
 
     @property
     def workload_sha256(self) -> str:
@@ -361,7 +361,7 @@ class Measurement(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Played:
-    """What the player measured; `workload` is the descriptor that it played."""
+    """Measurement of the player; `workload` is the descriptor that it played."""
 
     workload: Workload
     workload_sha256: str
@@ -375,7 +375,7 @@ class Played:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProgramRun:
-    """What a skeleton or an application measured; `workload` is made of the bytes per process."""
+    """Measurement of a skeleton or an application; `workload` is made of the bytes per process."""
 
     program: Program
     workload: Workload

@@ -53,7 +53,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Storage:
-    """What `understudy-storage` tells of the directory; what was asked of it, and what applied."""
+    """The directory's storage by `understudy-storage`; what was requested, and what applied."""
 
     type: str | None = None
     source: str | None = None
@@ -93,7 +93,7 @@ class Played:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Producer:
-    """What ran and how; `failure` says why there is no measurement, or why it does not count."""
+    """The program and its run; `failure`: why it has no measurement, or why that is invalid."""
 
     name: str
     workload: Played | None = None
@@ -247,7 +247,7 @@ def _counts(rule: Mapping[str, Any]) -> bool:
 
 
 def knows(key: str) -> bool:
-    """Whether a condition can have a key, a.b.c, or keys below it. Options, layouts and libraries
+    """True if a condition can have a key, a.b.c, or keys below it. Options, layouts and libraries
     are of programs: they can have any name."""
     contract = schema.current(KIND)
     assert contract is not None, "the package has the schema of the run record"
@@ -282,7 +282,7 @@ def short_hash(of: Condition) -> str:
 
 
 def differences(conditions: Sequence[Condition]) -> list[dict[str, Any]]:
-    """Of each condition the keys, a.b.c, in which not all are equal; a missing key is None."""
+    """For each condition, the keys, a.b.c, in which not all are equal; a missing key is None."""
     flat = [dict(_leaves(one, "")) for one in conditions]
     keys = dict.fromkeys(key for one in flat for key in one)
     varying = [

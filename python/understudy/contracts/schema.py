@@ -52,7 +52,7 @@ def _text(path: Path, what: str) -> str:
 
 
 def _unpacked(data: bytes, path: Path) -> bytes:
-    """What was compressed with gzip; bounded, as a few kB can hold anything."""
+    """Decompress gzip data; the size is bounded, as a few kB can hold anything."""
     unpacker = zlib.decompressobj(wbits=16 + zlib.MAX_WBITS)
     blocks: list[bytes] = []
     left, total = data, 0
@@ -115,7 +115,7 @@ def mistakes(row: dict[str, Any], where: str) -> list[tuple[tuple[str | int, ...
 
 
 def kind_of(row: dict[str, Any], where: str) -> str:
-    """What a document is, before it is checked: player, run, workload …"""
+    """Kind of a document, before it is checked: player, run, workload …"""
     return _named(row, where)[0]
 
 
@@ -171,7 +171,7 @@ def _schema(name: str, where: str) -> dict[str, Any]:
 
 
 def is_time(text: str) -> bool:
-    """Whether a text is a day of the calendar, or a second of one, in UTC."""
+    """True if a text is a day of the calendar, or a second of one, in UTC."""
     try:
         datetime.fromisoformat(text.replace("Z", "+00:00"))
     except ValueError:

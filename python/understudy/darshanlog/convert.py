@@ -57,8 +57,8 @@ COMPRESSIONS = tuple(_NEW_STREAM)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Converted:
-    """What was converted: sizes of the files in bytes, processes of the job, and records of names
-    (`files`), each id once. `digests`: of the plain bytes of each region of the result."""
+    """Result of a conversion: sizes of the files in bytes, processes of the job, and records of
+    names (`files`), each id once. `digests`: of the plain bytes of each region of the result."""
 
     before_bytes: int
     after_bytes: int

@@ -448,7 +448,7 @@ def _refuse_twins(runs: Sequence[Run]) -> None:
 
 
 def _digest(path: Path) -> bytes:
-    """Of all counters of a log; of all plain bytes of its modules where none is decoded."""
+    """Digest of all counters of a log; of all plain bytes of its modules where none is decoded."""
     digest, empty = hashlib.sha256(), True
     with open_log(path) as log:
         for module in layouts.RECORDS:
@@ -519,7 +519,7 @@ def _room(busy: npt.NDArray[np.bool_], count: int) -> int:
 
 
 def _notes(runs: Sequence[Run], waits_s: Sequence[float], empty: int) -> list[str]:
-    """What was joined and assumed, as messages."""
+    """Notes on the joined logs and the assumptions."""
     jobs = max(len({run.job.jobid for run in runs}), 1 + len(waits_s))
     turns = 1 + max(run.turn for run in runs)
     how = "at the same time" if turns == 1 else f"up to {turns} one after another on a rank"

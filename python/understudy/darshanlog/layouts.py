@@ -126,7 +126,7 @@ class RecordLayout:
 
 
 def is_float(name: str) -> bool:
-    """Whether a field is a double: Darshan marks these counters with `_F_`."""
+    """True if a field is a double: Darshan marks these counters with `_F_`."""
     return "_F_" in name
 
 

@@ -149,7 +149,7 @@ class Log:
 
     @property
     def has_names(self) -> bool:
-        """Whether there is any name."""
+        """True if there is any name."""
         return self._names_bytes > 0
 
     @property

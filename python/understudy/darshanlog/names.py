@@ -36,7 +36,7 @@ class NameBlock:
 
     @classmethod
     def of(cls, ids: npt.NDArray[np.uint64], texts: list[bytes]) -> "NameBlock":
-        """Of names."""
+        """Make a block from names."""
         ends = np.cumsum(np.fromiter(map(len, texts), np.int64, len(texts)))
         starts = np.concatenate([[0], ends[:-1]])[: len(texts)]
         return cls(ids=ids, data=b"".join(texts), starts=starts, ends=ends)

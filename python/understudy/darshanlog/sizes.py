@@ -1,4 +1,4 @@
-"""What takes the bytes of a Darshan log: its regions, compressed and plain, and their records."""
+"""Sizes of a Darshan log: its regions, compressed and plain, and their records."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -26,7 +26,7 @@ class Stopped(Exception):
 
 
 class Stop:
-    """Whether a signal came; `check` raises Stopped then."""
+    """The signal that arrived, or 0; `check` raises Stopped after one."""
 
     number = 0
 

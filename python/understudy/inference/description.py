@@ -347,7 +347,7 @@ def _alike(templates: Sequence[frozenset[bytes]]) -> list[list[int]]:
 
 
 def _can_extend(stream: Pattern, base: Pattern) -> bool:
-    """Whether the dumps of a stream can go behind those of another one, in its files."""
+    """True if the dumps of a stream can follow those of another one, in its files."""
     return (
         can_extend(stream, base)
         and {stream.method, base.method} <= {*PLAIN}

@@ -133,7 +133,7 @@ def _of_files(draft: Draft, main: Series) -> Iterator[_Row]:
 
 
 def directories_apart(draft: Draft) -> bool:
-    """Whether the directories of the files tell ranks apart."""
+    """True if the directories of the files tell ranks apart."""
     return all(
         any(place < s.template.rpartition(b"/")[0].count(b"\x00") for place in s.ranked)
         for s in draft.series

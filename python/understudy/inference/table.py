@@ -99,18 +99,18 @@ def sorting(ids: npt.NDArray[Any]) -> npt.NDArray[np.intp]:
 
 
 def different(ids: Ids) -> bool:
-    """Whether none of the ids is there twice."""
+    """True if all ids are different."""
     found = np.sort(ids)
     return not (found[1:] == found[:-1]).any()
 
 
 def same(some: npt.NDArray[Any], others: npt.NDArray[Any]) -> bool:
-    """Whether these are equal, one by one."""
+    """True if these are equal, one by one."""
     return len(some) == len(others) and bool((some == others).all())
 
 
 class Once:
-    """Whether ids are all different. Records and names of some files mostly have the ids in the
+    """Tests if ids are all different. Records and names of some files mostly have the ids in the
     same order: those that were the last found to be different are not sorted again."""
 
     def __init__(self) -> None:

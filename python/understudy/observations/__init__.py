@@ -1,1 +1,1 @@
-"""What was observed of an application and of its replica, from logs and workloads."""
+"""Observations of an application and of its replica, from logs and workloads."""

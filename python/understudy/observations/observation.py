@@ -33,7 +33,7 @@ class Observation:
 
 
 def as_described(described: Workload) -> Observation:
-    """What the player makes of a workload."""
+    """Predicted observation of a played workload."""
     return Observation(
         ranks=described.ranks,
         streams=tuple(

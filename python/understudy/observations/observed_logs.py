@@ -38,7 +38,7 @@ Numbers = npt.NDArray[np.int64]
 
 
 def observe(path: Path, original: Observation | None = None, partial: bool = False) -> Observation:
-    """What a log, a directory with the logs of a job, or a workload (*.json) says.
+    """Observe a log, a directory with the logs of a job, or a workload (*.json).
 
     With `original`, a log of the player's is read as a replica of it: files that belong to no
     stream (the descriptor, the result) are left out and noted. `partial` accepts a log whose
@@ -65,7 +65,7 @@ def observe(path: Path, original: Observation | None = None, partial: bool = Fal
 
 
 def _lacking(log: Log) -> tuple[str, ...]:
-    """What to say of a log that was accepted although it lacks files."""
+    """Notes on a log that was accepted although it lacks files."""
     short = [name for name, module in log.modules.items() if module.partial]
     if not short:
         return ()
@@ -254,7 +254,7 @@ def _observe_player(path: Path, original: Observation, partial: bool) -> Observa
 
 
 def _is_one_file(stream: Stream) -> bool:
-    """Whether a stream writes one dump, to files of its own."""
+    """True if a stream writes one dump, to files of its own."""
     return stream.makes_new_files and stream.operation == "write" and stream.dump_count == 1
 
 

@@ -429,7 +429,7 @@ def _sketch(value: Any) -> Any:
 
 
 def _rank(run: Run) -> tuple[bool, bool]:
-    """Of copies, the first counts: one that failed, then one that states a session."""
+    """Sort key of copies, the first of which counts: a failed one, then one with a session."""
     return not run.failed, run.identity.session is None
 
 

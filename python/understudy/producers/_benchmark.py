@@ -18,7 +18,7 @@ TEXT_BYTES = 16 << 20  # of an output: longer ones are refused
 
 
 def text_of(path: Path, program: str) -> str:
-    """What the program wrote; an UnderstudyError where it wrote nothing."""
+    """Output of the program; an UnderstudyError where it wrote nothing."""
     try:
         if path.stat().st_size > TEXT_BYTES:
             raise UnderstudyError(f"{path}: longer than any output of {program}")
@@ -36,7 +36,7 @@ def read(path: Path, kind: str) -> Benchmark:
 
 
 def parse(row: dict[str, Any], where: str) -> Benchmark:
-    """Of a JSON object that is valid by its schema. Records with two values in one place, as an
+    """Parse a JSON object that is valid by its schema. Records with two values in one place, as an
     earlier version made of mdtest -P, whose seconds it took for rates, are refused."""
     stated = Counter((r["operation"], r["metric"], r["repetition"]) for r in row["rates"])
     [((operation, metric, _), count)] = stated.most_common(1)

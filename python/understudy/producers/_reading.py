@@ -21,7 +21,7 @@ HIGHER, LOWER, EXACT = "higher", "lower", "exact"
 
 
 def environment_and_storage(row: dict[str, Any]) -> tuple[Environment, dict[str, Any]]:
-    """Of a valid measurement; those of result/1 are brought into the form of today."""
+    """Parts of a valid measurement; those of result/1 are brought into the form of today."""
     here = dict(row["environment"])
     storage = row.get("storage")
     if storage is None:
@@ -45,7 +45,7 @@ def phases_of(row: dict[str, Any]) -> tuple[Phase, ...]:
 
 
 def common_samples(repetitions: Sequence[Repetition]) -> Iterator[Sample]:
-    """What every producer with repetitions, streams and phases tells."""
+    """Samples common to producers with repetitions, streams and phases."""
     for repetition in repetitions:
         n = repetition.repetition
 

@@ -40,7 +40,7 @@ def read(path: Path) -> Observed:
 
 
 def parse(row: dict[str, Any], where: str) -> Observed:
-    """Of a JSON object that is valid by its schema."""
+    """Parse a JSON object that is valid by its schema."""
     here, workload = row["environment"], row["workload"]
     modules = tuple(
         Timers(**(m | {f"{kind}_s": tuple(m[f"{kind}_s"]) for kind in KINDS}))
@@ -116,8 +116,8 @@ def samples(measurement: Observed) -> Iterator[Sample]:
 
 
 def requests_in(path: Path, before: Path | None = None) -> dict[str, Any]:
-    """What a storage tells in a file, without what it told before; an `UnderstudyError` where it
-    is something else."""
+    """Requests that a storage reports in a file, less those reported before; an `UnderstudyError`
+    where it is something else."""
     row = schema.read(path, "requests of a storage")
     found = dict(row)
     first = requests_in(before) if before else {}

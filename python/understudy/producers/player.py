@@ -45,7 +45,7 @@ def _workload(text: str) -> Workload:
 
 
 def parse(row: dict[str, Any], where: str) -> Played:
-    """Of a JSON object that is valid by its schema."""
+    """Parse a JSON object that is valid by its schema."""
     text = row["workload"]
     if hashlib.sha256(text.encode()).hexdigest() != row["workload_sha256"]:
         raise UnderstudyError(f"{where}: workload_sha256 is not the SHA-256 of the workload in it")

@@ -1,1 +1,1 @@
-"""What a workload means: the program that it is lowered to, and folds over it."""
+"""Meaning of a workload: the program that it is lowered to, and folds over it."""

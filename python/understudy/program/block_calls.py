@@ -143,8 +143,8 @@ class Calls:
 
 
 def placed(order: Order, cut: Cut) -> tuple[int, int, bool] | None:
-    """Of the calls of a block, those that go on behind the one before, those at a higher place,
-    and whether the last one ends the block; None: it depends on chance."""
+    """Numbers of calls of a block that go on behind the one before, and at a higher place, and
+    whether the last one ends the block; None: it depends on chance."""
     calls, transfers = cut.calls, cut.transfers
     if order.rule == "consecutive" or transfers == 1:
         return calls - cut.strands, calls - 1, True
@@ -160,8 +160,8 @@ def placed(order: Order, cut: Cut) -> tuple[int, int, bool] | None:
 
 
 def compare(gap: Whole, growth: Whole, counts: Whole) -> tuple[Whole, Whole]:
-    """Of each segment the ranks i below `counts` for which gap + i growth is 0, and those for
-    which it is not negative."""
+    """For each segment, the numbers of ranks i below `counts` for which gap + i growth is 0, and
+    for which it is not negative."""
     step = np.where(growth == 0, 1, growth)
     at, rest = -gap // step, -gap % step
     zero = np.where(

@@ -1,4 +1,4 @@
-"""What is counted of a stream, by the names of Darshan."""
+"""Counted state of a stream, by the names of Darshan."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -49,7 +49,7 @@ class Ranks:
         self._has = self._has | mask
 
     def at(self, ends: Whole) -> Mask:
-        """Whether they hold the ranks before these ends, which divide all segments."""
+        """Mask of the ranks that they hold, before these ends, which divide all segments."""
         found: Mask = self._has[np.searchsorted(self.ends, ends)]
         return found
 

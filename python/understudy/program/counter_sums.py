@@ -28,7 +28,7 @@ from understudy.program.types import Lookups
 
 
 class Counting(Sums):
-    """Of one stream. Equal dumps are counted until they no longer differ, then multiplied."""
+    """Counts of one stream. Equal dumps are counted until they do not differ, then multiplied."""
 
     def __init__(self, walk: Walk, tally: Tally) -> None:
         super().__init__(walk.stream, walk.segments, tally)
@@ -155,7 +155,7 @@ class Counting(Sums):
         self._note_places(moved, way, file, k)
 
     def _note_state(self, moved: Moved, file: File) -> None:
-        """What flushes and reads between writes depend on."""
+        """Note the state for flushes and reads between writes."""
         move = moved.move
         times = np.full(len(self.none), move.variable.count)
         written = Written(move, times, moved.calls, file.known)
@@ -319,7 +319,7 @@ class Counting(Sums):
     # -- what goes on from call to call -----------------------------------------------------------
 
     def _flush(self, dumps: Dumps) -> None:
-        """What ranks flush each time that they have written so many bytes."""
+        """Count flushes of ranks each time that they have written so many bytes."""
         count, begins, closes = dumps.count, dumps.begins, self.walk.stream.closes
         lasts = self.walk.stream.set.owner == EACH_ROW or closes or not begins
         sets = self.walk.sets if closes else 1
@@ -357,7 +357,7 @@ def directly(sizes: Mapping[int, int]) -> Mapping[int, int]:
 
 
 def is_aligned(moved: Moved) -> bool:
-    """Whether each call begins with a page."""
+    """True if each call begins with a page."""
     has, block = moved.block.size > 0, moved.block
     places = [moved.at, moved.growth, moved.slope + block.slope]
     places += [block.whole] if moved.move.variable.count > 1 else []

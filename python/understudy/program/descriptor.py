@@ -53,7 +53,7 @@ def plain(value: Any) -> Any:
 
 
 def _omitted(value: Any, field: "Field[Any]") -> bool:
-    """Whether a key is none of the rule of an order or a decomposition."""
+    """True if a key does not belong to the rule of an order or a decomposition."""
     kind = type(value).__name__.lower()
     if kind == "order":
         return field.name not in ("rule", _ORDERS.get(value.rule))

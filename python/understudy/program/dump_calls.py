@@ -1,4 +1,4 @@
-"""What the instructions of a dump do to the state of a stream."""
+"""Effects of the instructions of a dump on the state of a stream."""
 
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
@@ -52,7 +52,7 @@ _HAND_OVER = ("stdio",)  # and what these keep of calls
 
 
 class State:
-    """What a stream has done so far; `before` are those of the same files before it."""
+    """State of a stream so far; `before` are those of the same files before it."""
 
     def __init__(
         self,
@@ -183,7 +183,7 @@ class Dump:
                 self.growth[variable.file] = self.growth.get(variable.file, 0) + more
 
     def calls(self, body: Body) -> Iterator[Call]:
-        """What the instructions do, in their order."""
+        """Calls of the instructions, in their order."""
         groups = groupby(body, lambda i: i.kind if isinstance(i, Operate) else id(i))
         for (instruction, *more), behind in _with_next([list(same) for _, same in groups]):
             match instruction:
@@ -222,7 +222,7 @@ class Dump:
             yield from self.calls(passes.body)
 
     def closes_last(self) -> Iterator[Call]:
-        """What a stream that keeps its files open does behind a dump."""
+        """Closes behind a dump of a stream that keeps its files open."""
         stream, walk = self._walk.stream, self._walk
         if not stream.closes:
             return

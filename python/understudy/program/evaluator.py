@@ -34,14 +34,13 @@ from understudy.program.times import leaves_open, open_spans
 
 
 def evaluate(program: Program) -> Iterator["Walk"]:
-    """What each stream does, by sets of files; what makes these before time is taken comes first
-    of each."""
+    """Walks of all streams, by set of files; first those that prepare its files, untimed."""
     for files in program.sets:
         yield from evaluate_set(program, files)
 
 
 def evaluate_set(program: Program, files: FileSet) -> list["Walk"]:
-    """What the streams of a set of files do."""
+    """Walks of the streams of a set of files."""
     streams = [t for t in program.streams if t.set == files]
     segments = segments_of(streams, program.ranks)
     made: list[Walk] = []
@@ -58,7 +57,7 @@ def evaluate_set(program: Program, files: FileSet) -> list["Walk"]:
 
 @lru_cache(maxsize=64)
 def walk_of(stream: Stream, ranks: int, *before: Stream) -> "Walk":
-    """What one stream does, with those whose files it goes into or reads."""
+    """Walk of one stream, with those whose files it goes into or reads."""
     segments = segments_of([*before, stream], ranks)
     walks: list[Walk] = []
     for each in (*before, stream):
@@ -183,8 +182,8 @@ class Walk(State):
 
 
 def _exchanges(at: Mapping[str, str | None]) -> bool:
-    """Whether variables change their places with each other in every dump: more than
-    two, of which each has that of the next."""
+    """True if variables change their places with each other in every dump: more than two, of which
+    each has that of the next."""
     for name in at:
         chain = [name]
         while (behind := at.get(chain[-1])) is not None and behind not in chain:

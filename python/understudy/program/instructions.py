@@ -245,7 +245,7 @@ class Step:
 
     @property
     def compute_s(self) -> float:
-        """What each rank computes in a dump."""
+        """Seconds that each rank computes in a dump."""
         return sum(i.seconds for i in flat(self.body) if isinstance(i, Compute))
 
     @property
@@ -260,7 +260,7 @@ class Step:
 
     @property
     def continues(self) -> bool:
-        """Whether it goes on with the content of the step before it."""
+        """True if it goes on with the content of the step before it."""
         return not begins_content(self)
 
     @property
@@ -271,7 +271,7 @@ class Step:
 
     @property
     def moved_bytes(self) -> int:
-        """What one dump moves over all ranks, every pass counted."""
+        """Bytes that one dump moves over all ranks, every pass counted."""
         called = sum(i.list.bytes for i in self.body if isinstance(i, Calls))
         return called + sum(times * move.variable.bytes for move, times in moves(self.body))
 
@@ -317,7 +317,7 @@ _LAYOUTS = {
 
 @dataclass(frozen=True, kw_only=True)
 class Stream:
-    """What one stream does, in the order of time: its program, and what follows from it.
+    """Program of one stream, in the order of time, and what follows from it.
 
     `closes`: files that are still open are closed behind their last use.
     """
@@ -343,7 +343,7 @@ class Stream:
 
     @cached_property
     def operation(self) -> str:
-        """Whether its moves write or read; without any, what it would do to its files."""
+        """Direction of its moves (write or read); without any, what it would do to its files."""
         move = self._first_move
         if move is not None:
             return "write" if move.writes else "read"
@@ -353,8 +353,8 @@ class Stream:
 
     @cached_property
     def files(self) -> str:
-        """What a content has of the files of those before it: `new`, or the same that it appends
-        to (`append`), empties first (`rewrite`) or writes over (`update`)."""
+        """Use that a content makes of the files of those before it: `new`, or the same that it
+        appends to (`append`), empties first (`rewrite`) or writes over (`update`)."""
         if self.last is not None:
             return "update"
         if not self.set.numbered:
@@ -387,42 +387,42 @@ class Stream:
 
     @property
     def makes_new_files(self) -> bool:
-        """Whether each content has files of its own."""
+        """True if each content has files of its own."""
         return self.files == "new"
 
     @property
     def grows(self) -> bool:
-        """Whether it has one set of files, to which each dump is added."""
+        """True if it has one set of files, to which each dump is added."""
         return self.files == "append"
 
     @property
     def empties(self) -> bool:
-        """Whether each content begins with the files of an earlier one, emptied."""
+        """True if each content begins by emptying the files of an earlier one."""
         return self.files == "rewrite"
 
     @property
     def is_flood(self) -> bool:
-        """Whether each row of a variable is a file of its own."""
+        """True if each row of a variable is a file of its own."""
         return self.set.owner == EACH_ROW
 
     @cached_property
     def takes_turns(self) -> bool:
-        """Whether ranks that share a file have it open one after the other."""
+        """True if ranks that share a file have it open one after the other."""
         return any(isinstance(i, InTurn) for i in instructions(self))
 
     @cached_property
     def removes(self) -> bool:
-        """Whether it removes files before it writes them again, or renames them."""
+        """True if it removes files before it writes them again, or renames them."""
         return any(isinstance(i, Remove) for i in instructions(self))
 
     @cached_property
     def backup(self) -> bool:
-        """Whether it renames files to a backup before it writes them again."""
+        """True if it renames files to a backup before it writes them again."""
         return any(isinstance(i, Remove) and i.backup for i in instructions(self))
 
     @property
     def opens(self) -> bool:
-        """Whether it opens its files itself, rather than its operations."""
+        """True if it opens its files itself, rather than its operations."""
         return next(opening(self), None) is not None
 
     @cached_property
@@ -450,13 +450,13 @@ class Stream:
 
     @cached_property
     def collective(self) -> bool:
-        """Whether ranks make all its calls together."""
+        """True if ranks make all its calls together."""
         made = {move.collective for move in self.moves}
         return made == {True}
 
     @cached_property
     def sync(self) -> bool:
-        """Whether it flushes files behind its bytes."""
+        """True if it flushes files behind its bytes."""
         return any(isinstance(i, Sync) for i in instructions(self))
 
     @cached_property
@@ -584,7 +584,7 @@ def calls_of_system(stream: Stream) -> Iterator[tuple[CallList, int]]:
 
 
 def writes(stream: Stream) -> bool:
-    """Whether it moves bytes into files."""
+    """True if it moves bytes into files."""
     return any(isinstance(i, Move) and i.writes for i in instructions(stream))
 
 

@@ -166,7 +166,7 @@ def _operation_faults(operation: Operation, ranks: int, key: str) -> Iterator[Fa
 
 
 def _extension_faults(streams: Sequence[Pattern], i: int) -> Iterator[Fault]:
-    """Of a stream that goes into the files of another."""
+    """Faults of a stream that goes into the files of another."""
     stream = streams[i]
     if stream.extends is None:
         return
@@ -228,7 +228,7 @@ def _continues_fault(stream: Pattern, j: int) -> str:
 
 
 def _reader_faults(stream: Pattern, base: Pattern) -> Iterator[Fault]:
-    """Of a stream that reads the files of another."""
+    """Faults of a stream that reads the files of another."""
     why = "since it reads the files of a stream"
     for key, wrong, expected in (
         ("reads", stream.operation != "read", "null, since the operation is write"),
@@ -258,7 +258,7 @@ def _reader_faults(stream: Pattern, base: Pattern) -> Iterator[Fault]:
 
 
 def _place_faults(streams: Sequence[Pattern], i: int) -> Iterator[Fault]:
-    """Of dumps that continue, and of variables in the places of others."""
+    """Faults of dumps that continue, and of variables in the places of others."""
     stream = streams[i]
     for j, dump in enumerate(stream.dumps):
         why = dump.continues and _continues_fault(stream, j)
@@ -288,13 +288,13 @@ def _place_faults(streams: Sequence[Pattern], i: int) -> Iterator[Fault]:
 
 
 def can_read(stream: Pattern, base: Pattern) -> bool:
-    """Whether a stream can read the files of an earlier one."""
+    """True if a stream can read the files of an earlier one."""
     own = replace(stream, reads=base.name)
     return next(_place_faults((base, own), 1), None) is None
 
 
 def can_extend(stream: Pattern, base: Pattern) -> bool:
-    """Whether the dumps of a stream can go behind those of an earlier one, in its files."""
+    """True if the dumps of a stream can go behind those of an earlier one, in its files."""
     return next(_extension_faults((base, replace(stream, extends=base.name)), 1), None) is None
 
 
@@ -303,7 +303,7 @@ def _files(stream: Pattern) -> int:
 
 
 def _together(stream: Pattern) -> bool:
-    """Whether any of its calls are collective."""
+    """True if any of its calls are collective."""
     return stream.collective or any(v.collective for d in stream.dumps for v in d.variables)
 
 

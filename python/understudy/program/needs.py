@@ -1,4 +1,4 @@
-"""What a program needs of the method of each stream, in the words of the player's --list."""
+"""Needs of a program for the method of each stream, in the words of the player's --list."""
 
 from collections.abc import Iterator, Sequence
 
@@ -68,12 +68,12 @@ def contents(stream: Stream) -> int:
 
 
 def borrows(stream: Stream) -> bool:
-    """Whether it reads files of another stream."""
+    """True if it reads files of another stream."""
     return stream.last is not None
 
 
 def reads_open(stream: Stream, streams: Sequence[Stream]) -> bool:
-    """Whether it reads files of another stream that this one has open."""
+    """True if it reads files of another stream that this one has open."""
     owner = next((t for t in streams if t.name == stream.last), None)
     return owner is not None and (owner.closes or goes_on(owner))
 
@@ -86,11 +86,11 @@ def _empties(stream: Stream) -> bool:
 
 
 def goes_on(stream: Stream) -> bool:
-    """Whether dumps go on with the files of the one before."""
+    """True if dumps go on with the files of the one before."""
     return contents(stream) < sum(s.count for s in stream.steps)
 
 
 def _has_places(stream: Stream, streams: Sequence[Stream]) -> bool:
-    """Whether places in its files are used again."""
+    """True if places in its files are used again."""
     alike = [t for t in streams if t.set == stream.set]
     return any(isinstance(i, Move) and i.at is not None for t in alike for i in instructions(t))

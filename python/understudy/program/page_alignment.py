@@ -37,7 +37,7 @@ class Places:
 
 
 def joined(at: Whole, calls: Whole) -> Places:
-    """Of each place all calls."""
+    """All calls of each place."""
     found, which = np.unique(at, return_inverse=True)
     sums = np.zeros(len(found), np.int64)
     np.add.at(sums, which.ravel(), calls)
@@ -45,8 +45,8 @@ def joined(at: Whole, calls: Whole) -> Places:
 
 
 def unaligned(moved: Moved, dumps: int) -> int | None:
-    """Of the calls of all ranks in so many dumps, those which do not begin with a page; None where
-    it is not known."""
+    """Calls of all ranks in `dumps` dumps that do not begin with a page; None where it is not
+    known."""
     block = moved.block
     has = np.flatnonzero(block.size > 0)
     if moved.place is not None or moved.move.lookups:

@@ -158,19 +158,19 @@ class Pattern:
 
     @property
     def stays_open(self) -> bool:
-        """Whether files are open from their first dump to their last: appended ones unless
-        `reopen` is true, updated ones if it is false. One set of updated ones is open until it
-        is read for the last time."""
+        """True if files are open from their first dump to their last: appended ones unless
+        `reopen` is true, updated ones if it is false. One set of updated ones is open until it is
+        read for the last time."""
         return self.files == "append" if self.reopen is None else not self.reopen
 
     @property
     def grows(self) -> bool:
-        """Whether it has one set of files, to which each dump is added."""
+        """True if it has one set of files, to which each dump is added."""
         return self.files == "append"
 
     @property
     def is_flood(self) -> bool:
-        """Whether each row of a variable is a file of its own."""
+        """True if each row of a variable is a file of its own."""
         return self.layout == "flood"
 
     @property
@@ -205,7 +205,7 @@ class Pattern:
 
 
 def streams_of(patterns: Iterable[Pattern], ranks: int) -> tuple[Stream, ...]:
-    """What each does, those that go into files of others behind these."""
+    """Streams of the patterns, those that go into files of others behind these."""
     made: list[Stream] = []
     before: dict[str, Stream] = {}
     for pattern in patterns:
@@ -215,7 +215,7 @@ def streams_of(patterns: Iterable[Pattern], ranks: int) -> tuple[Stream, ...]:
 
 
 def stream_of(pattern: Pattern, ranks: int) -> Stream:
-    """What one does by itself, as if the files that it goes into were its own."""
+    """Stream of one pattern by itself, as if the files that it goes into were its own."""
     return _stream(pattern, ranks, {})
 
 
@@ -265,7 +265,7 @@ class _Part:
 
 
 class _Builder:
-    """Of one stream."""
+    """Builder of one stream."""
 
     def __init__(self, stream: Pattern) -> None:
         self._stream = stream

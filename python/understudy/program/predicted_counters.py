@@ -55,7 +55,7 @@ class Predicted:
 
     @property
     def all(self) -> Mapping[str, Counters]:
-        """What the log of a run will say."""
+        """Counters that the log of a run will have."""
         return total([self.calls, self.own])
 
 
@@ -79,12 +79,12 @@ def predict(program: Program) -> tuple[Predicted, ...]:
 
 
 def _of_methods(tallies: Mapping[str, Tally]) -> Mapping[str, Counters]:
-    """What one library decides of a module is not known of all."""
+    """Counters over all methods; those that one library decides are unknown."""
     return total([tally.counters(method) for method, tally in tallies.items()])
 
 
 def _meet(some: Sequence[Ranks], others: Sequence[Ranks]) -> bool:
-    """Whether a rank is in both."""
+    """True if a rank is in both."""
     if not some:
         return False
     ends = np.unique(np.concatenate([each.ends for each in (*some, *others)]))
@@ -132,7 +132,7 @@ class _Set:
                 tally.add(f"{method.upper()}_RW_SWITCHES", prepared)
 
     def predicted(self) -> Predicted:
-        """What was found."""
+        """Predicted counters of the set of files."""
         return Predicted(
             name=self._set.name,
             streams=tuple(t.name for t in self._threads),
@@ -164,7 +164,7 @@ def _note_calls(stream: Stream, tally: Tally) -> None:
 
 
 def _records(counting: Counting) -> int:
-    """Of each rank the files in which it has bytes, over all sets of files."""
+    """Number of pairs of a rank and a file with its bytes, over all sets of files."""
     walk = counting.walk
     if walk.stream.set.owner == EACH_ROW:
         return counting.tally.sums[RECORDS]

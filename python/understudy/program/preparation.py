@@ -1,4 +1,4 @@
-"""What the player does before it takes time: it makes the files that streams read."""
+"""Steps of the player before it takes time: it makes the files that streams read."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -25,7 +25,7 @@ from understudy.program.types import Variable
 
 
 def preparing(stream: Stream) -> Stream:
-    """What makes the files that a stream reads: each once, flushed but for those of a row each."""
+    """Stream that makes the files that a stream reads: each once, flushed unless of a row each."""
     names = stream.set.names if stream.set.numbered else None
     steps: list[Step] = []
     done = dumps = 0

@@ -40,7 +40,7 @@ def rows_of(program: Program) -> Row:
 
 
 def _beside(streams: Iterable[Stream]) -> Row:
-    """What only people and the predictions of containers need."""
+    """Keys that only people and the predictions of containers need."""
     labels: Row = {}
     overheads: Row = {}
     for stream in streams:

@@ -43,7 +43,7 @@ def looked_up(
 
 
 def _ends_with(written: Sequence[Written], s: int, unread: int, every: int) -> bool:
-    """Whether the last write of a segment is followed by reads."""
+    """True if the last write of a segment is followed by reads."""
     cut = next((c for w in reversed(written) if (c := w.calls.cut(s)) is not None), None)
     if cut is None:
         return False
@@ -52,13 +52,13 @@ def _ends_with(written: Sequence[Written], s: int, unread: int, every: int) -> b
 
 
 def is_whole(lookups: Lookups, first: Whole) -> bool:
-    """Whether all reads of a move find so many bytes; `first` is the fewest that the ranks of a
-    segment have written in a row when they first read."""
+    """True if all reads of a move find `transfer_bytes` bytes; `first` is the fewest that the
+    ranks of a segment have written in a row when they first read."""
     return bool((first >= lookups.transfer_bytes).all())
 
 
 def bytes_of_reads(lookups: Lookups, written: int) -> int:
-    """Of a rank in a file of a content of so many bytes, none of which were there before."""
+    """Bytes that a rank reads in a file of a content of so many bytes, all of them new."""
     every, most = lookups.every_bytes, lookups.transfer_bytes
     times = written // every
     short = min(times, most // every)

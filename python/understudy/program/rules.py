@@ -1,4 +1,4 @@
-"""What the schema of workloads cannot express: sums, products, order and names.
+"""Rules that the schema of workloads cannot express: sums, products, order and names.
 
 `proxies/core/workload/program.c` and `proxies/core/plan/plan.c` refuse the same.
 """
@@ -106,7 +106,7 @@ def _time_faults(stream: Stream) -> Iterator[Fault]:
 
 
 def _caller_faults(stream: Stream) -> Iterator[Fault]:
-    """Of a stream of calls of the system."""
+    """Faults of a stream of calls of the system."""
     for key, wrong in (("close_last", stream.closes), ("set", stream.base is not None)):
         if wrong:
             yield key, "expected calls and compute alone with a set of callers"
@@ -170,7 +170,7 @@ def _step_faults(stream: Stream, step: Step, ranks: int) -> Iterator[Fault]:
 
 
 def _flight_faults(body: Body, at: str) -> Iterator[Fault]:
-    """What was begun is waited for in the same list, with moves and computing alone before."""
+    """Faults of nonblocking moves: wait_all is in the list, behind moves and compute alone."""
     in_flight = False
     for i, instruction in enumerate(body):
         here = f"{at}[{i}]"
@@ -293,7 +293,7 @@ def _wrong_place(stream: Stream, step: Step, instruction: Instruction, is_open: 
 
 
 def _truncates(stream: Stream) -> bool:
-    """Whether it writes files that it empties or makes first."""
+    """True if it writes files that it empties or makes first."""
     moves = stream.operation == "write" and next(stream.moves, None) is not None
     return moves and stream.open.mode != KEEP
 
@@ -354,7 +354,7 @@ def _order_faults(stream: Stream) -> Iterator[Fault]:
 
 
 def _base_faults(streams: Sequence[Stream], i: int) -> Iterator[Fault]:
-    """Of a stream that uses the set of another."""
+    """Faults of a stream that uses the set of another."""
     stream, others = streams[i], [s for s in streams[:i] if s.set.name == streams[i].set.name]
     key = "behind" if stream.behind is not None else "last"
     if not others:
@@ -382,7 +382,7 @@ def _base_faults(streams: Sequence[Stream], i: int) -> Iterator[Fault]:
 
 
 def _behind_faults(stream: Stream, base: Stream) -> Iterator[Fault]:
-    """Of one whose bytes go behind those of another, dump by dump."""
+    """Faults of one whose bytes go behind those of another, dump by dump."""
     for one in (stream, base):
         if one.set.numbered and any(step.continues for step in one.steps):
             yield "steps", f"expected begin in each step of {one.name}, as one is behind the other"
@@ -395,7 +395,7 @@ def _behind_faults(stream: Stream, base: Stream) -> Iterator[Fault]:
 
 
 def _place_faults(streams: Sequence[Stream], i: int) -> Iterator[Fault]:
-    """Of variables in the places of others, and of reads of what another stream writes."""
+    """Faults of variables in the places of others, and of reads of what another stream writes."""
     stream = streams[i]
     base = next((s for s in streams[:i] if s.name == stream.last), stream)
     if base is stream and all(move.at is None for move in stream.moves):
@@ -446,7 +446,7 @@ def _moments(dump: Step | Dump, entries: Iterable[Step | Dump], again: bool) -> 
 def _unplaced_of(
     dump: Step | Dump, files: "Contents", own: bool
 ) -> Iterator[tuple[int | None, str]]:
-    """Of a dump that finds or, if the files are its own, makes these contents."""
+    """Faults of a dump that finds these contents or, if the files are its own, makes them."""
     if own:
         files.begin(dump)
     for k, variable in enumerate(dump.variables):
@@ -477,7 +477,7 @@ class Place:
 
 
 class Contents:
-    """What the files of a stream hold, dump after dump; of sets used in turn, the last one."""
+    """Contents of the files of a stream, dump after dump; of sets used in turn, the last one."""
 
     def __init__(self, stream: Stream | Pattern) -> None:
         self._keeps = stream.files in ("update", "append")
@@ -487,7 +487,7 @@ class Contents:
         self._sizes: dict[int, int] = {}
 
     def goes_on(self, dump: Step | Dump) -> bool:
-        """Whether a dump is added to what the files hold."""
+        """True if a dump is added to what the files hold."""
         return dump.continues or self._grows
 
     def begin(self, dump: Step | Dump) -> None:
@@ -555,7 +555,7 @@ def _numbered_alike(variables: Iterable[Variable]) -> str:
 
 
 def names_fault(variables: Sequence[Variable]) -> str:
-    """What is wrong with the names of the variables of a dump; empty if nothing."""
+    """Fault of the names of the variables of a dump; empty if none."""
     again = _duplicate(v.name for v in variables)
     if again:
         return f"expected a name of its own for each, got {again!r} twice"
@@ -564,7 +564,7 @@ def names_fault(variables: Sequence[Variable]) -> str:
 
 
 def decomposition_fault(variable: Variable, ranks: int) -> str | None:
-    """What is wrong with the blocks of a variable; None if nothing."""
+    """Fault of the blocks of a variable; None if none."""
     rule = variable.decomposition
     if rule.rule == "grid":
         if len(rule.grid) != len(variable.shape):

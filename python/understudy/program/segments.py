@@ -54,7 +54,7 @@ class Segments:
 
     @property
     def alone(self) -> bool:
-        """Whether each rank has files of its own."""
+        """True if each rank has files of its own."""
         return self.groups == self.ranks
 
     def split_leads(self, opened: Iterable[Mask]) -> None:
@@ -91,7 +91,7 @@ class Segments:
         return most[self.group]
 
     def spread(self, runs: Runs) -> Whole:
-        """Of runs of ranks the number of each segment."""
+        """Number of each segment, from runs of ranks."""
         ends = np.cumsum([n for n, _ in runs])
         each = np.array([k for _, k in runs], np.int64)
         return each[np.searchsorted(ends, self.starts, "right")]
@@ -105,7 +105,7 @@ class Segments:
 
 
 def alike(variable: Variable) -> Variable:
-    """What variables of the same blocks have in common."""
+    """Common form of variables of the same blocks."""
     return replace(variable, name="v", label="", count=1, file=0, at=None, collective=None)
 
 
@@ -117,10 +117,10 @@ def _ends(variable: Variable, ranks: int, groups: int) -> Whole:
 
 
 class Block:
-    """What the ranks of each segment have of a variable, in bytes: `size` of each; where the
-    block of the first rank begins in its dataset (`at`) and ends (`end`), and by how much that
-    grows from rank to rank (`slope`); the bytes of the dataset (`whole`), and those of ranks
-    before in its file (`before`).
+    """Blocks of a variable of the ranks of each segment, in bytes: `size` of each; where the block
+    of the first rank begins in its dataset (`at`) and ends (`end`), and by how much that grows
+    from rank to rank (`slope`); the bytes of the dataset (`whole`), and those of ranks before in
+    its file (`before`).
     """
 
     def __init__(self, segments: Segments, variable: Variable, turns: bool) -> None:
@@ -200,7 +200,7 @@ class Block:
         return self._calls[key]
 
     def _cut_of(self, k: int, transfer_bytes: int, file_per_row: bool) -> "Cut | None":
-        """Of segment k."""
+        """Calls of segment k."""
         variable, size = self.variable, int(self.size[k])
         shape, grid = variable.shape, variable.decomposition.grid
         element = TYPE_BYTES[variable.type]
@@ -253,7 +253,7 @@ def _variables_of_contents(stream: Stream) -> Iterator[tuple[Variable, ...]]:
 
 
 def masks_of(segments: Segments, variables: Sequence[Variable]) -> dict[int, Mask]:
-    """Of each file the segments with bytes in it."""
+    """Masks of the segments with bytes in each file."""
     masks: dict[int, Mask] = {}
     for variable in dict.fromkeys(variables):
         has = segments.block(variable, False).size > 0

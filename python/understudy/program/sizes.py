@@ -66,9 +66,9 @@ def stored_by(stream: Stream) -> int:
 
 
 def growth(stream: Stream) -> Iterator[tuple[bool, int]]:
-    """Of each dump whether it begins a content, and by how many bytes the files of the content are
-    larger behind it at least: bytes in the place of others, such as those of an `at`, add none.
-    Nothing of files that are kept from one content to the next."""
+    """For each dump, whether it begins a content, and by how many bytes the files of the content
+    are larger behind it at least: bytes in the place of others, such as those of an `at`, add
+    none. Nothing for files that are kept from one content to the next."""
     again = stream.set.numbered and stream.set.names is not None
     kept = again and any(o.mode == KEEP for o in opening(stream))
     if stream.set.tree is not None or not writes(stream) or kept:
@@ -84,5 +84,5 @@ def _backs_up(stream: Stream) -> bool:
 
 
 def _new_bytes(step: Step) -> int:
-    """Of a dump, without those that go over others of its files."""
+    """Bytes of a dump, without those that go over others of its files."""
     return sum(v.bytes for v in variables_of([step.body]) if v.at is None)

@@ -40,7 +40,7 @@ def surely_synced(stream: Stream, ranks: int) -> int:
 
 
 def syncs(step: Step) -> bool:
-    """Whether ranks flush their files in each dump."""
+    """True if ranks flush their files in each dump."""
     return any(isinstance(i, Sync) for i in flat(step.body))
 
 

@@ -162,7 +162,7 @@ def entry_row(entry: Entry) -> Row:
 
 
 def faults(tree: Tree, calls: CallList, ranks: int) -> Iterator[tuple[str, str]]:
-    """What is wrong with the calls of a step, as (key, message)."""
+    """Faults of the calls of a step, as (key, message)."""
     first = 0
     before = sum((entry.bytes or 0) * entry.count for entry in tree.entries)
     if before > tree.stored_bytes:

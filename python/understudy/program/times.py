@@ -8,20 +8,20 @@ from understudy.program.instructions import Close, Open, Step, Stream, flat
 
 
 def open_at(stream: Stream, times: Sequence[float]) -> list[bool]:
-    """Whether the files of the content that it is at are open at these times, behind dumps of the
-    same time."""
+    """For each time, True if the files of the current content are open, behind dumps of the same
+    time."""
     spans = tuple(open_spans(stream))
     behind = [bisect_right(spans, time, key=lambda span: span[0]) for time in times]
     return [k > 0 and time < spans[k - 1][1] for k, time in zip(behind, times, strict=True)]
 
 
 def ever_open(stream: Stream) -> bool:
-    """Whether its files are open between dumps."""
+    """True if its files are open between dumps."""
     return stream.closes or any(map(leaves_open, stream.steps))
 
 
 def leaves_open(step: Step) -> bool:
-    """Whether a dump opens files and does not close them."""
+    """True if a dump opens files and does not close them."""
     kinds = [type(i) for i in flat(step.body)]
     return Open in kinds and Close not in kinds
 

@@ -1,4 +1,4 @@
-"""What workloads are made of, as frozen dataclasses.
+"""Elements of workloads, as frozen dataclasses.
 
 Sizes are bytes, times are seconds since the start of the application.
 """
@@ -93,7 +93,7 @@ class Variable:
     at: str | None = None  # a variable in the same place
 
     def has_place_of(self, other: "Variable") -> bool:
-        """Whether it can have the place of another variable."""
+        """True if it can have the place of another variable."""
         return all(
             getattr(self, key) == getattr(other, key)
             for key in ("count", "type", "shape", "decomposition", "file")
@@ -154,7 +154,7 @@ CONSECUTIVE = Order()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Content:
-    """What the bytes contain; compressibility is the fraction of random bytes that are zero."""
+    """Content of the bytes; compressibility is the fraction of random bytes that are zero."""
 
     kind: str = "random"
     compressibility: float = 0

@@ -1,4 +1,4 @@
-"""What a stream does to its files, in words for tables."""
+"""Use of files by a stream, in words for tables."""
 
 from dataclasses import replace
 from typing import Any
@@ -9,7 +9,7 @@ _AGAIN = {"append": ", appended", "rewrite": ", rewritten", "update": ", updated
 
 
 def kind(stream: Stream) -> str:
-    """What a stream does; one without a byte writes nothing, whatever its operation."""
+    """Kind of a stream; one without a byte writes nothing, whatever its operation."""
     if stream.last is not None:
         return f"read of {stream.last}"
     if stream.bytes:
@@ -31,17 +31,17 @@ def layout(stream: Stream) -> str:
 
 
 def again(stream: Stream) -> str:
-    """What later dumps do to the files of earlier ones; empty where each has its own."""
+    """Use of the files of earlier dumps by later ones; empty where each has its own."""
     return _AGAIN.get(stream.files, "") if stream.dump_count > 1 else ""
 
 
 def same_use(one: Stream, other: Stream) -> bool:
-    """Whether both treat the files of earlier dumps alike."""
+    """True if both treat the files of earlier dumps alike."""
     return one.files == other.files
 
 
 def alike(stream: Stream) -> Any:
-    """What streams that do the same have in common: all but names, texts and what moves when."""
+    """Key of streams that do the same: all but names, texts and what moves when."""
     first = next(stream.moves, None)
     how = first and (first.order, first.flush_bytes, first.hands_over, first.lookups)
     files = replace(stream.set, name="", files=1)

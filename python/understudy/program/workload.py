@@ -16,7 +16,7 @@ STATED = ("order", "pace")  # structures that need provenance where they are sta
 
 @dataclass(frozen=True, kw_only=True)
 class Workload:
-    """What an application does to storage: its program, and where that comes from."""
+    """An application's use of storage: its program, and where that comes from."""
 
     name: str
     description: str
@@ -34,7 +34,7 @@ class Workload:
 
     @cached_property
     def program(self) -> Program:
-        """What its ranks do."""
+        """Program of its ranks."""
         return Program(name=self.name, ranks=self.ranks, streams=self.streams)
 
     @property
@@ -104,7 +104,7 @@ def _given(**keys: Any) -> dict[str, Any]:
 
 
 def _stated(stream: Stream) -> dict[str, Any]:
-    """What a stream says, under the names that paths of the provenance have for it."""
+    """Values that a stream states, under the names that paths of the provenance have for them."""
     move = next((m for m in stream.moves), None)
     return _given(
         groups=stream.groups,

@@ -91,8 +91,8 @@ def reader_of(trace: Path) -> ModuleType:
 
 
 def asked(reader: ModuleType, hook: str, trace: Path, *arguments: Any, **options: Any) -> Any:
-    """What a function of a reader returns of a trace; text that cannot be decoded is an error of
-    the trace."""
+    """Call a function of a reader for a trace; text that cannot be decoded is an error of the
+    trace."""
     function: Callable[..., Any] = getattr(reader, hook)
     try:
         with refuse_exit(f"reader {reader.__name__.rpartition('.')[2]}"):
@@ -126,7 +126,7 @@ def options() -> list[click.Option]:
 
 
 def takes(reader: ModuleType, argument: str) -> bool:
-    """Whether the function `read` of a reader has an argument."""
+    """True if the function `read` of a reader has an argument."""
     return argument in inspect.signature(reader.read).parameters
 
 

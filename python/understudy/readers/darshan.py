@@ -100,7 +100,7 @@ def _names_of(path: Path) -> tuple[set[str], set[str]]:
 
 
 def public_name(path: Path) -> str:
-    """What a person calls the log: the name of its file without words that tell user and job; of a
+    """Name of the log for people: the name of its file without words that tell user and job; of a
     name that Darshan gave, which tells user, executable, job, time and a number by which the log
     is found again, the number of ranks. Empty if nothing is left."""
     who, program = _names_of(path)
@@ -187,7 +187,7 @@ def _of_calls(
 
 
 def closing(workload: Workload) -> str:
-    """What the replica of traced calls makes, and what it leaves out; empty for streams."""
+    """Summary of the replica of traced calls, with its omissions; empty for streams."""
     return made_of(workload) if workload.streams[0].tree else ""
 
 

@@ -53,7 +53,7 @@ def read(
 
 
 def _notes(traced: Processes) -> Iterator[str]:
-    """What a trace should have and has not."""
+    """Notes on what a trace lacks."""
     if traced.unended:
         yield f"The trace has no end of {traced.unended:,} of its processes: it may be cut."
     if traced.disordered:

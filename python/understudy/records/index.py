@@ -296,7 +296,7 @@ class Index:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Rows:
-    """What the index has of one file; `error`: why it has nothing. `condition`: hash and text."""
+    """Rows of the index for one file; `error`: why it has none. `condition`: hash and text."""
 
     path: Path
     error: str | None = None

@@ -36,8 +36,8 @@ _SUM = re.compile(r"\\?([0-9a-f]{64}) [ *](.+)")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
-    """What does not agree with the ledger: `file` is a record; `time` and `system` of its run,
-    None where that is not known."""
+    """A conflict with the ledger: `file` is a record; `time` and `system` of its run, None where
+    that is not known."""
 
     file: str
     what: str
@@ -57,8 +57,8 @@ class Audit:
 
 
 def append(of: Path, action: str, name: str, time: str | None, system: str | None) -> None:
-    """What was done with the file `name` of the folder, as it is now. The first entry of a folder
-    follows those of a ledger of earlier versions, or of all records that are there."""
+    """Add a line: the action on the file `name` of the folder, as it is now. The first entry of a
+    folder follows those of a ledger of earlier versions, or of all records that are there."""
     try:
         with _locked(of) as file:
             before = ""

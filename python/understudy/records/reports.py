@@ -30,7 +30,7 @@ def cases(found: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def skipped(found: dict[str, Any]) -> list[tuple[str, str]]:
-    """Of a session what ReFrame skipped, and why."""
+    """Cases that ReFrame skipped in a session, and why."""
     return [
         (
             f"{case['display_name']} on {case.get('partition', 'no partition')}",

@@ -71,8 +71,8 @@ def tag(word: str) -> Where:
 
 
 def parse(word: str, found: Index) -> Where:
-    """What a word of the command line selects; `session:`, `tag:` and `campaign:` before it say
-    what it is, where it could be several. An UnderstudyError where it selects no run."""
+    """SQL condition for a word of the command line; `session:`, `tag:` and `campaign:` before it
+    say what it is, where it could be several. An UnderstudyError where it selects no run."""
     where = _parsed(word, found)
     if not found.connection.execute(
         f"SELECT 1 FROM runs WHERE {where[0]} LIMIT 1", where[1]
@@ -116,13 +116,13 @@ def _parsed(word: str, found: Index) -> Where:
 
 
 def is_time(word: str) -> bool:
-    """Whether a word is a date, a time ago or a range of them."""
+    """True if a word is a date, a time ago or a range of them."""
     return bool(re.fullmatch(rf"(?:{_TIME})?\.\.(?:{_TIME})?|{_TIME}", word)) and word != ".."
 
 
 def span(word: str) -> Where:
-    """Of a date that day, of a time ago all since then, of a range from its first to its last
-    day; in UTC, as records have it."""
+    """SQL condition for a date (that day), a time ago (all since then) or a range (from its first
+    to its last day); in UTC, as records have it."""
     first, dots, last = word.partition("..")
     if not dots and re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", word):
         return "time >= ? AND time < ?", (start(word), end(word))

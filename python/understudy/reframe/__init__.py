@@ -1,1 +1,1 @@
-"""What the ReFrame checks share: base classes, words of a system file, the proof of work."""
+"""Common parts of the ReFrame checks: base classes, words of a system file, the proof of work."""

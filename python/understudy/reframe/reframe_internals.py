@@ -111,7 +111,7 @@ def loaded_tests(name: str | None) -> Iterator[Any]:
 
 
 def has_variable(test: Any, name: str) -> bool:
-    """Whether a class of tests has a variable.
+    """True if a class of tests has a variable.
 
     Missing: `var_space` is not documented. Does: looks the name up there. To drop: once a test
     tells its variables.
@@ -129,7 +129,7 @@ def variable_types(test: Any, name: str) -> list[type]:
 
 
 def takes_value(test: Any, name: str, text: str) -> bool:
-    """Whether a variable of a class of tests takes a text of the command line.
+    """True if a variable of a class of tests takes a text of the command line.
 
     Missing: a value can only be tried by setting it. Does: sets it on an object that is thrown
     away. To drop: once a variable can be asked.
@@ -146,7 +146,7 @@ class _Target:
 
 
 def parameter_type(test: Any, name: str) -> Callable[[str], Any] | None:
-    """What converts a text of the command line to a parameter of a class of tests; None if it has
+    """Converter from a text of the command line to a parameter of a class of tests; None if it has
     no such parameter.
 
     Missing: `param_space` is not documented. Does: looks the name up there. To drop: once a test
@@ -313,7 +313,7 @@ def around_run(
 
 
 def _end_of(runner: Any) -> Ended:
-    """What the statistics of a runner say: they are internal, but for the report."""
+    """Result from the statistics of a runner: they are internal, but for the report."""
     failures = [
         Failure(
             check=task.check,

@@ -69,7 +69,7 @@ def check(axis: str, value: str) -> str:
 
 
 def parse(point: str) -> dict[str, str]:
-    """What a point asks for, by axis; an UnderstudyError for any other text."""
+    """Values of a point, by axis; an UnderstudyError for any other text."""
     found: dict[str, str] = {}
     for word in point.split("+") if point != DEFAULT else ():
         axis, equals, value = word.partition("=")
@@ -126,7 +126,7 @@ def points(own: Mapping[str, Any], space: str) -> list[str]:
 
 
 def union(partitions: Iterable[Any], of: Callable[[Any], Iterable[str]]) -> list[str]:
-    """What any partition has, each once, in their order."""
+    """Values of all partitions, each once, in their order."""
     return list(dict.fromkeys(value for partition in partitions for value in of(partition)))
 
 

@@ -141,7 +141,7 @@ def faults(partition: Row) -> Iterable[str]:
 
 
 def _uses_modules(*sections: Row) -> bool:
-    """Whether partitions or environments load modules, by ReFrame or by commands of their own."""
+    """True if partitions or environments load modules, by ReFrame or by commands of their own."""
     return any(
         one.get("modules")
         or any(re.match(r"\s*(module|ml)\b", line) for line in one.get("prepare_cmds", ()))

@@ -1,4 +1,4 @@
-"""What axes of several figures have in common."""
+"""Common parts of the axes of several figures."""
 
 from collections.abc import Sequence
 from typing import Any

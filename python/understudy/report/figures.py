@@ -84,7 +84,7 @@ def _drawer(path: Path) -> Drawer:
 
 
 def _fault(path: Path, error: Exception) -> UnderstudyError:
-    """What went wrong in a figure, in one line."""
+    """Error in a figure, in one line."""
     lines = [f.lineno for f in extract_tb(error.__traceback__) if f.filename == str(path)]
     at = f"line {lines[-1]}: " if lines else ""
     return UnderstudyError(f"{path}: {at}{type(error).__name__}: {' '.join(str(error).split())}")
@@ -125,7 +125,7 @@ def render(
     label: str,
     titles: Mapping[str, Sequence[str]] = MappingProxyType({}),
 ) -> Drawn | None:
-    """What a function draws in the style of the page. `key` begins the ids of the elements,
+    """Draw a figure by a function, in the style of the page. `key` begins the ids of the elements,
     `label` names the figure for screen readers. `titles`: texts that show under the pointer, by
     the gid of an artist, one for each of its marks."""
     with matplotlib.rc_context(fname=str(where("style"))), warnings.catch_warnings():

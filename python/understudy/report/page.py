@@ -250,7 +250,7 @@ def _measured(runs: Sequence[Run], cases: int) -> str:
 
 
 def _figure(value: float, unit: str) -> str:
-    """Of a benchmark: a bandwidth, or operations in a second."""
+    """Figure of a benchmark: a bandwidth, or operations in a second."""
     return units.rate(value) if unit == RATE else f"{value:,.0f} {unit.replace('1/s', '/s')}"
 
 
@@ -394,7 +394,7 @@ def _played(case: Case, name: str) -> list[int]:
 
 
 def _filters(found: summary.Summary) -> list[tuple[str, list[str]]]:
-    """What the page can be filtered by, and the values; nothing that has one value."""
+    """Filters of the page, and their values; none that has one value."""
     known = (
         ("system", {case.system for case in found.cases}),
         ("workload", {case.name for case in found.cases}),
@@ -437,7 +437,7 @@ def _attention(cases: Sequence[Case], found: summary.Summary) -> list[Case]:
 
 
 def _environments(cases: Sequence[Case]) -> Environments:
-    """What the runs of each place say of their surroundings; several values where they differ."""
+    """Environments of the runs of each place; several values where they differ."""
     found: dict[str, dict[str, set[str]]] = {}
     for run in (r for case in cases for condition in case.conditions for r in condition.runs):
         e, storage, software = run.measurement.environment, run.run.storage, run.run.software

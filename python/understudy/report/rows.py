@@ -1,4 +1,4 @@
-"""What the page says of all cases, as JSON: see schemas/report.schema.json."""
+"""Rows of the page for all cases, as JSON: see schemas/report.schema.json."""
 
 from typing import Any
 

@@ -155,7 +155,7 @@ def change(step: Step, figure: Figure) -> str:
 
 
 def _bounds(step: Step, figure: Figure) -> tuple[int, int, int]:
-    """Of the sessions between the change before it, the change, and the one after it."""
+    """Session indices of the change before it, the change, and the one after it."""
     bounds = [0, *figure.points, len(figure.values)]
     k = figure.changes.index(step) + 1
     return bounds[k - 1], bounds[k], bounds[k + 1]

@@ -61,8 +61,8 @@ LEFT_OUT = {
 
 @dataclass(slots=True)
 class _Counts:
-    """Of a rank and a file, or of all ranks and a file: calls, and seconds of the first open, the
-    last close, and all of these calls together; 0: unknown."""
+    """Counts of a rank and a file, or of all ranks and a file: calls, and seconds of the first
+    open, the last close, and all of these calls together; 0: unknown."""
 
     opens: int = 0
     stats: int = 0
@@ -74,12 +74,12 @@ class _Counts:
 
     @property
     def each_s(self) -> float:
-        """Of one call."""
+        """Seconds of one call."""
         calls = 2 * self.opens + self.stats + self.syncs + self.data_syncs
         return self.meta_s / max(1, calls)
 
     def share(self, k: int, parts: int) -> "_Counts":
-        """Of the k-th of some ranks."""
+        """Counts of the k-th of `parts` ranks."""
         names = ("opens", "stats", "syncs", "data_syncs")
         whole = {name: getattr(self, name) for name in names}
         shares = {name: n // parts + (k < n % parts) for name, n in whole.items()}
@@ -125,7 +125,7 @@ class TracedLog:
         tick(0.5)
 
     def notes(self) -> Iterator[str]:
-        """What is not known of the calls, and what is not played."""
+        """Notes on unknown calls, and on those that are not played."""
         yield (
             "Darshan counts opens, closes, stats and syncs, and traces none: a file is open from "
             "the first open to the last close of its rank; stats and syncs, on open files, are "
@@ -382,7 +382,7 @@ def _begins(rows: Any, opens: int) -> list[int]:
 
 
 def _spread(count: int, places: Any) -> Any:
-    """Of `count` calls, evenly behind these places; -1: there is none."""
+    """Places of `count` calls, evenly behind the given ones; -1: there is none."""
     if not len(places):
         return np.full(count, -1)
     return places[-(-np.arange(1, count + 1) * len(places) // max(1, count)) - 1]

@@ -61,7 +61,7 @@ class Opened:
 
 @dataclass(slots=True)
 class Descriptor:
-    """Of a process: the handle in the list of calls."""
+    """Descriptor of a process: the handle in the list of calls."""
 
     handle: int
     opened: Opened

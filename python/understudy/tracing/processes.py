@@ -1,4 +1,4 @@
-"""What the processes of a program do to files: handles, names and sizes of all its calls.
+"""Use of files by the processes of a program: handles, names and sizes of all its calls.
 
 The processes and threads of a rank become one list of calls in the order of time. Descriptors that
 a process inherits are copies (dup), and what is open when it ends is closed, as the kernel does.
@@ -106,7 +106,7 @@ class Processes:
         return one.opened if one is not None else None
 
     def there(self, name: str) -> bool | None:
-        """Whether a path is that of a file, after the calls so far; None: no call says so."""
+        """True if a path is that of a file, after the calls so far; None: no call says so."""
         path = self.paths.get(name)
         if path is None:
             return None
@@ -325,7 +325,7 @@ class Processes:
         self._add(process, line, row, path=name)
 
     def _fails(self, line: Line, name: str) -> bool:
-        """Whether a call fails again, once files are as they were."""
+        """True if a call fails again, once files are as they were."""
         if line.error not in RECURRING:
             self.left_out[f"{line.name}: {line.error}"] += 1
             return False
@@ -496,7 +496,7 @@ class Processes:
         self._add(process, line, row, path=name)
 
     def _sized(self, file: File, line: Line) -> None:
-        """What the call says of the size, of a file whose size is not known otherwise."""
+        """Set the size that the call states, of a file whose size is not known otherwise."""
         _, found, text = line.text.partition("st_size=")
         if not found:
             _, found, text = line.text.partition("stx_size=")

@@ -154,7 +154,7 @@ def left_out(calls: Mapping[str, int]) -> Iterator[str]:
 
 
 def closing(workload: Workload) -> str:
-    """What the replica makes, and what it leaves out."""
+    """Summary of the replica, with its omissions."""
     (stream,) = workload.streams
     lists = list(calls_of_system(stream))
     count = sum(n * calls.count for calls, n in lists)
@@ -334,7 +334,7 @@ def _joined(folded: dict[int, list[Item]]) -> Iterator[list[Row]]:
 
 
 def _steps_between(one: list[Item], other: list[Item], ranks: int) -> list[int] | None:
-    """What names and places grow by from rank to rank, of lists so many ranks apart."""
+    """Increments of names and places from rank to rank, for lists so many ranks apart."""
     if [i.shape for i in one] != [i.shape for i in other]:
         return None
     values = [v for i in one for v in i.values]

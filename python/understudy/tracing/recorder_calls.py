@@ -254,7 +254,7 @@ class Caller:
     # -- names ------------------------------------------------------------------------------------
 
     def _there(self, path: str) -> bool | None:
-        """Whether a name is that of a file or a directory; None: not known."""
+        """True if a name is that of a file or a directory; None: not known."""
         return True if path in self._directories else self._traced.there(path)
 
     def _on_name(self, call: Call, name: str, names: list[str]) -> Iterator[Line]:
@@ -294,7 +294,7 @@ def _asked(call: Call, name: str) -> int:
 
 
 def _stdio_flags(mode: str) -> int:
-    """Of open, for a mode of fopen."""
+    """Flags of open, for a mode of fopen."""
     flags = {"r": 0, "w": os.O_CREAT | os.O_TRUNC, "a": os.O_CREAT | os.O_APPEND}[mode[:1]]
     flags |= os.O_RDWR if "+" in mode else os.O_WRONLY if mode[0] != "r" else os.O_RDONLY
     return flags | os.O_EXCL * ("x" in mode)

@@ -118,7 +118,7 @@ class Trace:
         return _inflated(path, data, 0)[0] if self.late else data
 
     def times(self, rank: int) -> npt.NDArray[np.uint32]:
-        """Of each call of a rank: begin and end in ticks behind the begin of the call before."""
+        """Begin and end of each call of a rank, in ticks behind the begin of the call before."""
         path = self.folder / ("recorder.ts" if self.late else f"{rank}.ts")
         data = self._packed[rank] if self.late else _bytes(path)
         if data and self.deflated_times:
@@ -172,7 +172,7 @@ class Trace:
         ]
 
     def _waits(self, rank: int) -> npt.NDArray[np.bool_]:
-        """Whether each call of a rank ends only when all ranks have begun it."""
+        """True for each call of a rank that ends only when all ranks have begun it."""
         collective = [
             k
             for k, (name, arguments) in enumerate(self.table(rank))

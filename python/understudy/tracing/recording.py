@@ -51,7 +51,7 @@ OTHERS = (
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """What records: strace or Darshan, its program or prefix, and why it is not the other."""
+    """Recording tool: strace or Darshan, its program or prefix, and why it is not the other."""
 
     name: str
     path: str
@@ -134,7 +134,7 @@ def record(
 
 
 def _is_whole(raw: Path) -> bool:
-    """Whether the trace of a program that no signal has ended ends with the end of a process."""
+    """True if the trace of a program that no signal has ended ends with the end of a process."""
     with raw.open("rb") as file:
         file.seek(-min(4096, raw.stat().st_size), os.SEEK_END)
         return b" +++ " in file.read().splitlines()[-1]
@@ -190,7 +190,7 @@ def _run(
 
 
 def _in_foreground() -> bool:
-    """Whether Ctrl-C of a terminal reaches this process, and thus what it has started."""
+    """True if Ctrl-C of a terminal reaches this process, and thus what it has started."""
     try:
         with Path("/dev/tty").open("rb", buffering=0) as terminal:
             return os.tcgetpgrp(terminal.fileno()) == os.getpgrp()

@@ -44,7 +44,7 @@ COMPRESSIONS = ("zlib", "bzip2")
 
 
 def darshan_convert() -> str | None:
-    """Of DARSHAN_RUNTIME, or on PATH."""
+    """Path from DARSHAN_RUNTIME, or PATH."""
     prefix = os.environ.get("DARSHAN_RUNTIME")
     return shutil.which("darshan-convert", path=f"{prefix}/bin" if prefix else None)
 

@@ -1,4 +1,4 @@
-"""What Darshan costs: overhead, shutdown and log sizes, from output to verdict and figure."""
+"""Costs of Darshan: overhead, shutdown and log sizes, from output to verdict and figure."""
 
 import json
 import shutil
@@ -121,7 +121,7 @@ def test_rounds_with_a_failed_run_are_left_out_and_counted(tmp_path: Path) -> No
 
 
 def output(path: Path, ranks: int = 4, samples: int = 3) -> Path:
-    """What the program writes."""
+    """Write output as the program does."""
     rows = [
         {
             "sample": n,
@@ -326,7 +326,7 @@ def labels_in_view(axes: Axes) -> list[Text]:
 
 
 def test_values_and_labels_of_many_versions_do_not_overlap(tmp_path: Path) -> None:
-    """Of the figure of log sizes: numbers are plain, and apart."""
+    """Numbers in the figure of log sizes are plain, and apart."""
     runs_ = [ended(tmp_path, ranks, f"3.{n}.0") for n in range(5) for ranks in (2, 64)]
     drawer = next(d for d in figures.drawers() if d.name == "logsizes")
     with matplotlib.rc_context(fname=str(where("style"))):

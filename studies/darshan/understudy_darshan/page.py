@@ -1,4 +1,4 @@
-"""What the page tells of Darshan: the overhead of each version beside runs without it."""
+"""Section of the page on Darshan: the overhead of each version beside runs without it."""
 
 from collections.abc import Iterator, Sequence
 

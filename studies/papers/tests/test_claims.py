@@ -1,4 +1,4 @@
-"""What publications claim, and references from records: what is decided, and what is not."""
+"""Claims of publications, and references from records: what is decided, and what is not."""
 
 import json
 import os

@@ -39,7 +39,7 @@ def test_real_files_of_macsio(
 
 
 def test_a_prime_number_of_nodes_loses_the_zones() -> None:
-    """Of eight variables 0.9375 of the part size each is expected, 46 % less is written."""
+    """The expected size is 0.9375 of eight variables' part size each; 46 % less is written."""
     assert macsio_mesh("curvilinear", 80_056).zones == 0
     good, prime = (macsio_bytes(size, 8, None) for size in (80_008, 80_056))
     assert prime / good - 1 == pytest.approx(-0.46, abs=0.002)

@@ -33,7 +33,7 @@ MB, GB = 10**6, 10**9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stated:
-    """What the paper states of a simulation (Section V-B), in decimal units."""
+    """Facts of a simulation in the paper (Section V-B), in decimal units."""
 
     ranks: int
     runtime_s: float

@@ -265,7 +265,7 @@ def test_pauses_are_the_gaps_between_the_moments_of_the_schedule() -> None:
 
 
 def test_pauses_that_are_cut_short_are_an_error() -> None:
-    """What whole seconds leave of 10 pauses of 1.5 s, as in the loop of the paper."""
+    """Whole seconds cut 10 pauses of 1.5 s short, as in the loop of the paper."""
     found = judge.pauses(played(*((1.5 * k, 1.0 * k) for k in range(11))))
     assert found.error == pytest.approx(-1 / 3)
     assert found.max_lateness_s == -5

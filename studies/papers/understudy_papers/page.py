@@ -1,4 +1,4 @@
-"""What the page tells of publications: their claims, and the sizes that they state."""
+"""Section of the page on publications: their claims, and the sizes that they state."""
 
 from collections.abc import Iterator, Sequence
 

@@ -103,7 +103,7 @@ def run(
 
 
 def bpls(path: Path, *words: str) -> str:
-    """What bpls says of a BP file, without ADIOS' own variables."""
+    """Output of bpls for a BP file, without ADIOS' own variables."""
     done = subprocess.run([bpls_path(), path, *words], capture_output=True, text=True, check=True)
     return "\n".join(line for line in done.stdout.splitlines() if "/__adios__/" not in line)
 

@@ -134,7 +134,7 @@ def test_the_same_runs_have_no_error_and_no_doubt() -> None:
 
 
 def test_intervals_come_from_rounds_that_are_drawn_together() -> None:
-    """What the programs of a round share, a slow minute of the machine, is no doubt about them."""
+    """A slow minute of the machine, shared by the programs of a round, adds no doubt."""
     minutes = np.linspace(1, 5, 11)[:, None]
     application = (1e8 * minutes * np.ones((11, 3))).tolist()
     skeleton = (1.05e8 * minutes * np.ones((11, 3))).tolist()

@@ -226,7 +226,7 @@ def test_a_typical_step_is_the_one_of_median_duration(tmp_path: Path) -> None:
 
 
 def heights(case: Case) -> dict[str, float]:
-    """Of the picture of processes: the largest and the smallest height of each part."""
+    """Largest and smallest height of each part in the picture of processes."""
     drawer = next(d for d in figures.drawers() if d.name == "processes")
     figure = drawer.draw(case)
     assert figure is not None

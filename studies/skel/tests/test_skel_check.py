@@ -133,7 +133,7 @@ def blocks(application: str, ranks: int) -> tuple[GroupBlocks, dict[str, str]]:
 
 
 def listed(made: GroupBlocks, wanted: list[listing.Sample]) -> str:
-    """What bpls prints of a file in which all is right."""
+    """Output of bpls for a file in which all is right."""
     lines = []
     for block in made.blocks:
         whole = block.whole or tuple(int(n) for n in block.local[0])
@@ -344,7 +344,7 @@ def test_a_real_run_is_verified_and_judged(session: Session) -> None:
 
 
 def test_undecided_is_a_failure_where_a_decision_is_asked_for(session: Session) -> None:
-    """Of two rounds, the intervals reach beyond a limit of a millionth of a percent."""
+    """The intervals of two rounds reach beyond a limit of a millionth of a percent."""
     need("ADIOS 1.13")
     done = session.run(
         "-r",

@@ -397,7 +397,7 @@ def test_a_program_that_is_stopped_leaves_what_is_not_its_own(tmp_path: Path) ->
 
 
 def traced(program: Path, words: list[str], calls: str) -> str:
-    """What four ranks of a program ask the kernel for."""
+    """System calls of four ranks of a program."""
     command = launch(program, 4, *words)
     at = command.index(str(program))
     command[at:at] = [strace(), "-f", "-e", f"trace={calls}", "-o", "trace"]

@@ -121,7 +121,7 @@ def test_a_replayed_file_is_the_same(method: str, words: list[str], tmp_path: Pa
 
 
 def test_texts_and_complex_numbers_are_written_and_learned_again(tmp_path: Path) -> None:
-    """What bpls says of them, their bytes, and a second skeleton from the file of the first."""
+    """Check the output of bpls, the bytes, and a second skeleton from the file of the first."""
     first, second = tmp_path / "first", tmp_path / "second"
     first.mkdir()
     second.mkdir()
@@ -266,7 +266,7 @@ def test_a_job_script_passes_the_method_parameters(system: str, tmp_path: Path) 
 
 
 def test_a_job_script_runs(tmp_path: Path) -> None:
-    """What the template makes is started here by hand, with the batch system's own names set."""
+    """The template's script is started by hand, with the batch system's own names set."""
     program = make(descriptor(tmp_path), tmp_path)
     succeed(
         "skel",

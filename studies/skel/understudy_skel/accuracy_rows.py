@@ -1,4 +1,4 @@
-"""What the page tells of programs that write by themselves: an application beside its skeleton.
+"""Rows of the page on programs that write by themselves: an application beside its skeleton.
 
 Throughput is that of a step: payload of all processes over the time from the first open to the
 last close on any of them. docs/metrics.md defines the rest.
@@ -58,12 +58,12 @@ def fault(condition: Condition) -> str:
 
 
 def disturbed(condition: Condition) -> bool:
-    """Whether a fault was injected, so that its throughput stands for nothing."""
+    """True if a fault was injected, so that its throughput means nothing."""
     return bool(fault(condition))
 
 
 def is_control(condition: Condition) -> bool:
-    """Whether it is a program again, which is held against itself alone."""
+    """True if it is a repeated program, which is compared with itself alone."""
     return condition.arm in CONTROLS.values()
 
 
@@ -221,7 +221,7 @@ def _met(application: Condition, skeleton: Condition) -> bool:
 
 
 def _comparable(application: Condition, skeleton: Condition) -> bool:
-    """Whether all but the program itself is the same, and it wrote as much but for scalars."""
+    """True if all but the program itself is the same, and it wrote as much but for scalars."""
     sizes = [condition.process_bytes for condition in (application, skeleton)]
     near = all(abs(a - b) <= SCALARS_BYTES for a, b in zip(*map(sorted, sizes), strict=False))
     return near and application.alike() == skeleton.alike()
@@ -304,5 +304,5 @@ def parts(condition: Condition) -> Parts:
 
 
 def _typical(dumps: Sequence[ProgramDump]) -> Processes:
-    """Of an even number the slower one of the two in the middle."""
+    """Processes of the median dump; of two in the middle, the slower one."""
     return sorted(dumps, key=lambda d: d.elapsed_s)[len(dumps) // 2].processes

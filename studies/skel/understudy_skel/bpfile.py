@@ -1,4 +1,4 @@
-"""What a BP file tells of the program that wrote it: variables, types, each process's part.
+"""Content of a BP file on the program that wrote it: variables, types, each process's part.
 
 Read through ADIOS' own program bpls, from the file's index: contents are not touched. The file
 does not say what its sizes were called, so they are numbers; where a size or an offset differs

@@ -100,7 +100,7 @@ def c_string(text: str) -> CText:
 
 
 def c_comment(text: str) -> CText:
-    """What may stand inside a comment, between blanks: it neither ends nor begins one."""
+    """Text that is safe inside a comment, between blanks: it neither ends nor begins one."""
     return CText(re.sub(r"(?<=\*)(?=/)|(?<=/)(?=\*)|(?<=\?)(?=\?)", " ", _printable(text)))
 
 
@@ -118,7 +118,7 @@ def fortran_string(text: str) -> FortranText:
 
 
 def fortran_comment(text: str) -> FortranText:
-    """What may stand behind a '!' on a line of its own."""
+    """Text that is safe behind a '!' on a line of its own."""
     return FortranText(_printable(text)[:100])
 
 

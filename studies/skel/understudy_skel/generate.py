@@ -40,8 +40,8 @@ C_SUFFIXES, FORTRAN_SUFFIXES = (".c",), (".f90", ".F90")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Names:
-    """What the files of an application are called, as Skel called them. The application's name
-    becomes part of file names and targets and is proved to be fit for that."""
+    """Names of the files of an application, as Skel called them. The application's name becomes
+    part of file names and targets and is checked for that."""
 
     application: str
 
@@ -143,7 +143,7 @@ def _part(
 def _conditions(
     sources: dict[str, str], old: tuple[tuple[str, bool], ...], new: tuple[tuple[str, bool], ...]
 ) -> Iterator[dict[str, Any]]:
-    """What ends and begins between two variables: else, ends, and begins."""
+    """Parts that end and begin between two variables: else, ends, and begins."""
     same = 0
     while same < min(len(old), len(new)) and old[same] == new[same]:
         same += 1

@@ -1,4 +1,4 @@
-"""What stands in a BP file that a skeletal application wrote, as ADIOS' own bpls tells it.
+"""Content of a BP file that a skeletal application wrote, from ADIOS' own bpls.
 
 Shapes of all variables are compared, and of every array one element of the part of the first and
 of the last process that can be told apart from the others by its value.
@@ -42,7 +42,7 @@ def samples(made: GroupBlocks, fills: Mapping[str, str]) -> list[Sample]:
 
 
 def _apart(block: Blocks) -> bool:
-    """Whether no two processes have the same part."""
+    """True if no two processes have the same part."""
     return len(np.unique(block.offsets, axis=0)) == len(block.offsets)
 
 

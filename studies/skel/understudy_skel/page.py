@@ -1,4 +1,4 @@
-"""What the page tells of skeletons: each against its application, and which method is fastest."""
+"""Section of the page on skeletons: each against its application, and which method is fastest."""
 
 from collections.abc import Iterator, Sequence
 

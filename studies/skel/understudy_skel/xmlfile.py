@@ -83,7 +83,7 @@ def load(path: Path, root: str) -> Element:
 
 
 class _NotXml(UnderstudyError):
-    """What is not well-formed."""
+    """XML that is not well-formed."""
 
 
 # Comments, CDATA and processing instructions, whole or to the end of the file; a tag.

@@ -18,7 +18,7 @@ Row = dict[str, Any]
 
 
 def is_old(row: Any) -> bool:
-    """Whether it says that it is a descriptor of the first version."""
+    """True if the document states the first version of the descriptor."""
     return isinstance(row, dict) and row.get("schema") == OLD
 
 

@@ -67,7 +67,7 @@ def _key_faults(row: Any) -> Iterator[rules.Fault]:
 
 
 def is_program(row: Any) -> bool:
-    """Whether it says that it is a workload of instructions."""
+    """True if the document states that it is a workload of instructions."""
     return isinstance(row, dict) and row.get("schema") == SCHEMA
 
 
@@ -161,7 +161,7 @@ def faults(row: Any) -> Iterator[rules.Fault]:
 
 
 def is_current(text: str) -> bool:
-    """Whether a valid descriptor states this version, and not one before."""
+    """True if a valid descriptor states this version, and not one before."""
     return is_program(json.loads(text))
 
 
@@ -206,7 +206,7 @@ def _errors(row: Any, name: str) -> Iterator[Any]:
 
 
 def _of_rule(error: Any) -> Any:
-    """Of an object with a known rule, the error in the branch of that rule; of one that might be
+    """For an object with a known rule, the error in the branch of that rule; for one that might be
     null, the error in the object."""
     import jsonschema
 
@@ -240,7 +240,7 @@ _PATTERNS = {
 
 
 def _expectation(error: Any) -> str:
-    """What was expected and what was found, from a jsonschema error."""
+    """Text of a jsonschema error: what was expected and what was found."""
     rule, value = str(error.validator), error.validator_value
     if rule == "required":
         missing = next(k for k in value if k not in error.instance)

@@ -185,7 +185,7 @@ def _grid(part: Piece, size: int, rows: int, ranks: int, across: int, calls: int
 
 
 def several(parts: Iterable[Piece], strands: Strands, ranks: int) -> bool:
-    """Whether the ranks have several runs each in all pieces together, as far as is known."""
+    """True if the ranks have several runs each in all pieces together, as far as is known."""
     least = min((size for size, _ in strands.runs), default=0)
     return sum(map(_bytes, parts)) >= RUNS * least * ranks
 
@@ -195,7 +195,7 @@ def _bytes(part: Piece) -> int:
 
 
 def _fits(part: Piece, size: int, ranks: int) -> bool:
-    """Whether all ranks have about as many runs of a piece, and not few."""
+    """True if all ranks have about as many runs of a piece, and not few."""
     each = part.rows / part.ranks
     alike = each.max() - each.min() <= NEAR * each.max()
     return bool(alike and _bytes(part) >= RUNS * size * ranks)

@@ -55,7 +55,7 @@ _METHOD = {module: method for method, module in MODULES.items()}
 
 
 def operations(block: Any, module: str) -> Rows:
-    """What a block of records of POSIX, STDIO or MPI-IO tells."""
+    """Operations that a block of records of POSIX, STDIO or MPI-IO counts."""
     prefix, names = PREFIXES[module], block.dtype.names
     rows = np.zeros(len(block), OPERATION)
     rows["file"], rows["rank"] = block["id"], block["rank"]
@@ -214,7 +214,7 @@ def add_to(home: Whole | None, rows: Rows, bins: int, ranks: int) -> Whole | Non
 
 
 def share_of(made: Whole | None, k: int, steps: int) -> Whole | None:
-    """What time step k has of the operations; of all ranks together if there would be too much."""
+    """Operations of time step k; summed over all ranks if the array would be too large."""
     if made is None:
         return None
     made = together(made) if made.size * steps > MAX_NUMBERS else made

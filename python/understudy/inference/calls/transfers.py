@@ -425,7 +425,7 @@ def _of_sizes(kind: Kind, count: int, sizes: Mapping[int, int]) -> Iterator[Kind
 
 
 def _of_all(kind: Kind, ranks: Whole, moved: Whole, there: int) -> bool:
-    """Whether all ranks that moved something may have made as many of these calls."""
+    """True if all ranks that moved bytes may have made as many of these calls."""
     if len(kind.calls) != len(moved) or len(moved) == 1:
         return not kind.calls.sum() % there
     each = np.unique((kind.calls / ranks)[moved > 0])
@@ -501,6 +501,6 @@ def _made(rows: Whole, ranks: Whole, transfer: int) -> int:
 
 
 def _alike(rows: Whole, transfer: int, element: int) -> bool:
-    """Whether what is left behind the last whole transfer is of the same bin of sizes."""
+    """True if the remainders behind the last whole transfer are of the same bin of sizes."""
     rest = np.unique(np.where(rows > transfer, rows % transfer, 0))
     return all(bin_of(int(r) * element) == bin_of(transfer * element) for r in rest if r)

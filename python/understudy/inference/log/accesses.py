@@ -350,8 +350,8 @@ class Accesses:
         rows["opens"][known] = np.clip(opens[place[known]], 0, MAX_COUNT)
 
     def _share_extents(self, rows: Rows) -> None:
-        """Of a file written through stdio and another interface, the bytes of stdio are no part
-        of what the other one adds to its own."""
+        """Subtract the bytes of stdio from the extent of the other interface's rows, in files that
+        are written through both."""
         streamed = rows["write"] & (rows["method"] == METHODS.index("stdio"))
         if not streamed.any():
             return

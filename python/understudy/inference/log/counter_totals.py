@@ -1,4 +1,4 @@
-"""What a log counted of some files: the counters that a description of these is held against.
+"""Counters of a log for some files, with which their description is compared.
 
 Files are known by the templates of their names. Counters are those that can be predicted for a
 workload (`understudy.program.counters`), summed over the records.
@@ -71,8 +71,8 @@ class Evidence:
     variance: dict[str, float] = field(default_factory=dict)
 
     def named(self, method: str, write: bool) -> Named:
-        """Of the calls in one direction, by bin: how many, and how many of which size. Nothing of
-        bins in which the other direction has calls too, since records name sizes of both."""
+        """Calls in one direction, by bin: their number, and the number by size. Bins in which the
+        other direction has calls too are left out, since records name sizes of both."""
         module = MODULES[method]
         if not self.sizes.get(module):
             return {}
@@ -355,12 +355,12 @@ class Records:
 
 
 def is_call(name: str, way: str) -> bool:
-    """Whether a counter is one of data calls."""
+    """True if a counter is one of data calls."""
     return name.endswith(f"_{way}S") and "CONSEC" not in name and "SEQ" not in name
 
 
 def _names(module: str) -> tuple[str, ...]:
-    """Of the columns of a module."""
+    """Names of the columns of a module."""
     system = [f"{way}{word}" for way in WAYS[:2] for word in SYSTEM if module == "STDIO"]
     more = (*BESIDE.get(module, ()), *system, RECORDS, SHARED)
     return (*COUNTERS[module], *more)
@@ -381,7 +381,7 @@ def _together(parts: Sequence[Ids]) -> Ids:
 
 
 def _largest(reached: Any) -> Any:
-    """Of each file the last byte."""
+    """The row with the last byte of each file."""
     reached = np.sort(reached, order=("file", "bytes"))
     last = np.ones(len(reached), np.bool_)
     last[:-1] = reached["file"][1:] != reached["file"][:-1]

@@ -56,7 +56,7 @@ class _Layout:
         return _Layout(dtype, least, most)
 
     def fits(self, low: Words, high: Words) -> bool:
-        """Whether rows with these smallest and largest words can be packed so."""
+        """True if rows with these smallest and largest words can be packed so."""
         return bool((low >= self.least).all() and (high <= self.most).all())
 
     def packed(self, words: Words) -> Rows:

@@ -21,8 +21,8 @@ FILLED = "POSIX_BYTES_WRITTEN, the bytes of the datasets twice"
 
 @dataclass(frozen=True, slots=True)
 class Hdf5Layout:
-    """Of the datasets of a file that moved most: bytes of a chunk, or None; whether all are
-    filled."""
+    """Layout of the datasets of a file that moved most: bytes of a chunk, or None; `fill` if all
+    are filled."""
 
     chunk_bytes: int | None = None
     fill: bool = False

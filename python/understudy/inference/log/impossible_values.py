@@ -114,7 +114,7 @@ class Screen:
         return rows
 
     def _fine(self, words: npt.NDArray[np.int64], columns: _Columns) -> bool:
-        """Whether no record has an impossible or unknown value, by the smallest and the largest of
+        """True if no record has an impossible or unknown value, by the smallest and the largest of
         each column; the bytes are then added to the total."""
         low, high = (over_rows(merge, words) for merge in (np.minimum, np.maximum))
         moved = columns.bytes
@@ -183,15 +183,15 @@ class Screen:
         return rows[good]
 
     def heat(self, width_s: float, *bins: npt.NDArray[np.int64]) -> bool:
-        """Whether a record of the heatmap can be true; counted if not."""
+        """True if a record of the heatmap is possible; counted if not."""
         possible = all(((b >= 0) & (b <= MAX_BYTES)).all() for b in bins)
         good = 1e-6 <= width_s <= CENTURY_S and possible
         self.left_out["HEATMAP"] += not good
         return good
 
     def notes(self, modules: Iterable[str]) -> list[str]:
-        """What was taken out, a message for each module, and which of the modules that were read
-        had no records."""
+        """Notes on what was left out, one for each module, and on modules read that had no
+        records."""
         texts = (
             (self.left_out, LEFT_OUT),
             (

@@ -11,7 +11,7 @@ from understudy.inference.log.interface_counters import not_junk
 
 
 def may_inherit(log: Log) -> bool:
-    """Whether a process without MPI, or one without a record, wrote to none of the files that its
+    """True if a process without MPI, or one without a record, wrote to none of the files that its
     log names."""
     if not isinstance(log, JoinedLog):
         return log.job.nprocs == 1 and not _writes(log)

@@ -112,7 +112,7 @@ class Sums:
 
     @cached_property
     def _tells_fdopen(self) -> bool:
-        """Whether opens of stdio are counted without fdopen()."""
+        """True if opens of stdio are counted without fdopen()."""
         return any("STDIO_FDOPENS" in b.dtype.names for b in _records(self._log, "STDIO"))
 
     @cached_property
@@ -363,7 +363,7 @@ def not_junk(log: Log) -> Callable[[Ids], Mask]:
 
 
 def of_streams(streams: Sequence[Stream], ranks: int) -> Interfaces:
-    """What the player makes of a workload, each stream by its own method."""
+    """Interfaces that the player uses for a workload, each stream by its own method."""
     made = Interfaces()
     named = {stream.name: stream for stream in streams}
 

@@ -1,4 +1,4 @@
-"""What is known of files, found by their ids: names and sizes."""
+"""Names and sizes of files, found by their ids."""
 
 import numpy as np
 import numpy.typing as npt
@@ -47,7 +47,7 @@ class Extents:
         np.maximum.at(self._sizes, index.ravel(), tops)
 
     def forget(self, file: int) -> None:
-        """Of a file whose records are incomplete, the size is unknown."""
+        """Set the size of a file to unknown, as its records are incomplete."""
         self._sizes[self._ids == file] = 0
 
     def of(self, files: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:

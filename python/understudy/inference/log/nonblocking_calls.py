@@ -28,7 +28,7 @@ NOTE = (
 
 
 def is_in_flight(stream: Stream, evidence: Evidence) -> bool:
-    """Whether all calls by which the stream's files were moved, in its direction, were
+    """True if all calls by which the stream's files were moved, in its direction, were
     nonblocking, and can be so in the replica."""
     counted = evidence.counters.get("MPI-IO")
     if stream.method != "mpiio" or not counted:

@@ -31,7 +31,7 @@ class Gaps:
 
 
 def gaps(log: Log, screen: Screen, kept: Kept) -> Gaps:
-    """What the trace of POSIX lacks of all calls that moved bytes."""
+    """Gaps of the trace of POSIX: calls that moved bytes and are missing."""
     sums, seen = _sums(log, screen, kept, (*BYTES, *CALLS))
     short = np.maximum(sums - seen, 0).sum(axis=0)
     ids, moved = _counted(log, screen, kept, "STDIO", [f"STDIO_{name}" for name in BYTES])
@@ -48,7 +48,7 @@ def gaps(log: Log, screen: Screen, kept: Kept) -> Gaps:
 
 
 def is_whole(log: Log, screen: Screen, kept: Kept) -> bool:
-    """Whether the trace of POSIX has every call that moved bytes."""
+    """True if the trace of POSIX has every call that moved bytes."""
     trace = log.modules.get("DXT_POSIX")
     if trace is None or not trace.supported or "POSIX" not in log.modules:
         return False

@@ -1,4 +1,4 @@
-"""What each number in a file name means.
+"""Meaning of each number in a file name.
 
 It counts ranks where its values belong to disjoint ranks, dumps where its values follow one
 another in time; otherwise it tells several files of one dump apart.

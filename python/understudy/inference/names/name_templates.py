@@ -71,7 +71,7 @@ def _kinds(which: Places, names: npt.NDArray[np.uint8]) -> Iterator[Alike]:
 
 
 def is_junk(name: bytes) -> bool:
-    """Whether a file is MPI's, the system's or a standard stream, not the application's."""
+    """True if a file is MPI's, the system's or a standard stream, not the application's."""
     return _JUNK.search(name) is not None
 
 

@@ -1,4 +1,4 @@
-"""What else a stream may be: other ways to use its files, and which of all fits the counters best.
+"""Alternative streams: other ways to use the files, and which of all fits the counters best.
 
 The counters of the program of each candidate are predicted (`understudy.program`). Its score is
 the length in bits of a text that tells the counters of the log to someone who has the prediction:
@@ -31,8 +31,8 @@ BESIDE = {("stdio", "POSIX"): ("POSIX_FSYNCS",)}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """What a stream may be, the bits of its text, and the counters that take a bit or more of
-    these, since they would be otherwise than in the log: (name, predicted, counted)."""
+    """A possible stream, the bits of its text, and the counters that take a bit or more of these,
+    since they differ from the log: (name, predicted, counted)."""
 
     stream: Pattern
     what: str
@@ -145,7 +145,7 @@ def _scored(
 
 
 def _predicted(program: Program, evidence: Evidence) -> Iterator[tuple[str, tuple[int, int]]]:
-    """What is predicted, and what was counted."""
+    """Pairs of predicted and counted values, by name."""
     methods = {stream.method for stream in program.streams}
     for module, counters in total([each.calls for each in predict(program)]).items():
         counted = evidence.counters.get(module, {})
@@ -164,6 +164,6 @@ def _predicted(program: Program, evidence: Evidence) -> Iterator[tuple[str, tupl
 
 
 def _bits(made: int, counted: int) -> float:
-    """Of a number that was predicted as another one: twice the digits of how far they are apart on
-    a logarithmic scale (Elias, 1975), in units of what makes no difference."""
+    """Bits of a number, given its prediction: twice the digits of their distance on a logarithmic
+    scale (Elias, 1975), in units of a negligible difference."""
     return 2 * math.log2(1 + abs(math.log((1 + made) / (1 + counted))) / NOTHING)

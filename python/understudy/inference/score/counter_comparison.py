@@ -106,7 +106,7 @@ def explain(
 
 
 def _not_counted(streams: tuple[str, ...], module: str, lack: str) -> Part:
-    """What was moved without a counter."""
+    """The part for bytes moved without a counter."""
     return Part(
         streams=streams,
         module=module,
@@ -172,8 +172,8 @@ class _Group:
                     )
 
     def _beside(self) -> Iterator[Part]:
-        """What POSIX moved of a library's files in a way in which the library was not asked to:
-        others may have used them, or the library itself (data sieving)."""
+        """Parts for bytes that POSIX moved of a library's files in a direction without calls of
+        the library: others may have used them, or the library itself (data sieving)."""
         counted = self.evidence.counters
         above = [m for m in ("MPI-IO", "H5D") if m in self.above and m in counted]
         if "POSIX" in self.above or "POSIX" not in counted or not above:
@@ -204,7 +204,7 @@ class _Group:
             yield _not_counted(tuple(mine), modules[-1], UNCOUNTED)
 
     def _uses(self, stream: Stream, module: str, way: str) -> bool:
-        """Whether a part is of a stream."""
+        """True if a part has calls of a stream."""
         if module not in OF_METHOD.get(stream.method, ()):
             return False
         return way == OTHER or (way == WRITE) == writes(stream)
@@ -259,7 +259,7 @@ class _Group:
         return [self.evidence.counters[module].get(n, 0) for n in names]
 
     def _add_up(self, module: str, way: str) -> bool:
-        """Whether its counters have a size for each call, or none at all."""
+        """True if the counters have a size for each call, or none at all."""
         sized, calls = sum(self._sized(module, way)), self._calls(module, way)
         return not sized or abs(sized - calls) <= EQUAL * calls
 
@@ -298,7 +298,7 @@ class _Group:
             yield Difference(name, here, there)
 
     def _turns(self, module: str) -> int | None:
-        """What is predicted of these; None where it is not known."""
+        """Predicted turns between reads and writes; None if unknown."""
         mine = [s for s in self.streams if module in OF_METHOD.get(s.method, ())]
         looked = sum(2 * lookups_of(s, self.ranks)[0] for s in mine)
         if looked:
@@ -332,8 +332,8 @@ class _Group:
             yield Difference("standard deviation of the ranks' bytes", here, there)
 
     def _deviations(self, module: str) -> tuple[int | None, int, float]:
-        """Of the bytes of the ranks of shared files, as predicted (None: not known) and counted,
-        and what is little; where not all files are shared, nothing is known."""
+        """Standard deviations of the ranks' bytes in shared files, predicted (None: not known) and
+        counted, and a negligible difference; unknown where not all files are shared."""
         counted = self.evidence.counters[module]
         files = counted[SHARED]
         if not files or counted[RECORDS] != files * self.ranks or not self.streams:
@@ -455,8 +455,8 @@ class _Group:
             yield LIBRARY
 
     def _is_placed(self, way: str) -> bool:
-        """Whether the places of calls of MPI-IO follow from the counters: each rank makes one of a
-        variable, without a view; or each is one of POSIX, which tells whether it goes on."""
+        """True if the places of MPI-IO calls follow from the counters: each rank makes one call of
+        a variable, without a view; or each is one call of POSIX, which tells if it goes on."""
         moves = [
             m
             for s in self.streams
@@ -473,8 +473,8 @@ class _Group:
         return self._passes("mpiio", way)
 
     def _passes(self, method: str, way: str, places: bool = True) -> bool:
-        """Whether each run of bytes that is handed to a library is a call of POSIX; small ones may
-        be its own."""
+        """True if each run of bytes that is handed to a library becomes one POSIX call; small ones
+        may be its own."""
         counted = self.evidence.counters.get("POSIX")
         mine = [replace(s, method="posix") for s in self.streams if s.method == method]
         if counted is None:
@@ -495,7 +495,7 @@ class _Group:
 
 
 def _is_of_calls(name: str, way: str) -> bool:
-    """Whether a counter is of the bytes, sizes or order of data calls."""
+    """True if a counter is of the bytes, sizes or order of data calls."""
     moved = "READ" if way == READ else "WRITTEN"
     return (
         name.endswith(f"_BYTES_{moved}")
@@ -545,7 +545,7 @@ def _take(
 
 
 def _variance(stream: Stream, ranks: int) -> float | None:
-    """Of the bytes of ranks, summed over the files of a stream; None where that is not known."""
+    """Variance of the ranks' bytes, summed over the files of a stream; None if unknown."""
     walk = walk_of(stream, ranks)
     if walk.sets > 1:
         return None

@@ -1,5 +1,5 @@
-"""What is said of a log that a workload was described from: parts that are explained, contradicted
-or not known, and the share of the I/O time of each."""
+"""Explanation of a log by its workload: parts that are explained, contradicted or not known, and
+the share of the I/O time of each."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -65,7 +65,7 @@ class Part:
 
     @property
     def name(self) -> str:
-        """What is done to which files."""
+        """The direction, the files and the library of the part."""
         of = ", ".join(self.streams) if self.streams else "files that no stream has"
         return f"{USES[self.way]} {of} through {LIBRARIES.get(self.module, self.module)}"
 
@@ -105,7 +105,7 @@ class Explanation:
             yield f"Not known: {part.name} ({self.share([part]):.1%} of the I/O time): {told}."
 
     def share(self, parts: Sequence[Part]) -> float:
-        """Of the log's I/O time, 0 to 1; where it has none, of the parts."""
+        """Share of the parts in the log's I/O time, 0 to 1, or else in their number."""
         whole = sum(p.time_s for p in self.parts)
         if not whole:
             return len(parts) / len(self.parts) if self.parts else 0.0

@@ -1,4 +1,4 @@
-"""What does each dump of a stream hold: the variables, and the ranks' shares of them?"""
+"""Content of each dump of a stream: the variables, and the ranks' shares of them."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -38,7 +38,7 @@ TYPES = {1: "byte", 2: "i16", 4: "f32", 8: "f64"}
 
 @dataclass(frozen=True, slots=True)
 class Defaults:
-    """What the variables of a stream have in common unless they say otherwise."""
+    """Defaults for the variables of a stream."""
 
     transfer_bytes: int
     collective: bool

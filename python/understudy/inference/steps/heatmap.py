@@ -125,7 +125,7 @@ def from_heat(
 
 
 def crowded(series: Series, dump: DumpFacts, others: Iterable[Draft]) -> bool:
-    """Whether other files have bytes in the same heatmap at the time of this one."""
+    """True if other files have bytes in the same heatmap at the time of this one."""
     return any(
         series.method in _SEEN[one.method] and a.start_s < dump.end_s and dump.start_s < a.end_s
         for other in others

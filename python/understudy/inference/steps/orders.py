@@ -135,7 +135,7 @@ def _dealt(cells: Sequence[Cell], ranks: int) -> int:
 
 
 def flushed(draft: Draft) -> bool:
-    """Whether each dump ends with a flush of its files; a remark tells of those that do not."""
+    """True if each dump ends with a flush of its files; a remark names those that do not."""
     if not draft.write or not any(s.synced for s in draft.series):
         return False
     dumps = sum(d.count for d in draft.series[0].dumps)

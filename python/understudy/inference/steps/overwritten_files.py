@@ -38,7 +38,7 @@ class Again:
 
 
 def is_again(cells: Sequence[Cell]) -> bool:
-    """Whether more bytes were moved in the files of these cells than they have."""
+    """True if more bytes were moved in the files of these cells than they have."""
     extent = sum(c.extent or c.top for c in cells)
     return 0 < AGAIN * extent <= sum(c.bytes for c in cells)
 
@@ -139,7 +139,7 @@ def unravel(drafts: Sequence[Draft]) -> list[Draft]:
 
 
 def _again(series: Series) -> bool:
-    """Whether its file is written again, or read again for sure: ranks that open it once may each
+    """True if its file is written again, or certainly read again: ranks that open it once may each
     read the same bytes of it. Small inputs, such as settings, are read as they come."""
     cells = _cells(series)
     if not series.write and (max(c.opens for c in cells) < 2 or series.bytes < LARGE):
@@ -148,7 +148,7 @@ def _again(series: Series) -> bool:
 
 
 def _overlapping(draft: Draft) -> bool:
-    """Whether its dumps are not one after another."""
+    """True if the dumps overlap in time."""
     return all(draft.start_s(k + 1) < draft.end_s(k) for k in range(draft.dumps - 1))
 
 

@@ -1,4 +1,4 @@
-"""Whether the bytes of a dump are moved at once or evenly over its duration, as a trace tells."""
+"""Pace of a dump in a trace: its bytes are moved at once, or evenly over its duration."""
 
 from collections.abc import Callable, Sequence
 from typing import Protocol

@@ -1,5 +1,5 @@
-"""Whether the same bytes of a file are moved again and again, as a trace shows: passes over it, or
-ranks that each move the same."""
+"""Repeated moves of the same bytes of a file in a trace: passes over it, or ranks that each move
+the same."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
@@ -72,8 +72,8 @@ def runs_of(segments: Segments) -> list[npt.NDArray[np.intp]]:
 
 
 def moved_once(segments: Segments, *, write: bool) -> bool | None:
-    """Whether no rank came back to the bytes of a file, but several ranks, at the same time where
-    they wrote, moved the same; None if no offsets tell."""
+    """True if no rank came back to the bytes of a file, but several ranks, at the same time where
+    they wrote, moved the same; None without offsets."""
     begins = passes(segments)
     if begins is None:
         return None
@@ -86,7 +86,7 @@ def moved_once(segments: Segments, *, write: bool) -> bool | None:
 
 
 def _comes_back(segments: Segments) -> bool:
-    """Whether a rank read bytes that it had read before."""
+    """True if a rank read bytes that it had read before."""
     order = np.argsort(segments.offset, kind="stable")
     begin, end = segments.offset[order], (segments.offset + segments.bytes)[order]
     behind = np.maximum.accumulate(end)
@@ -128,8 +128,8 @@ def _most(cell: Cell, ranks: int) -> float:
 
 
 def grows(segments: Segments | None, extent: int) -> bool:
-    """Whether a file grows until its end as it is written, so that what is written over is no
-    earlier pass: HDF5 fills the space of a dataset that grows before its data come."""
+    """True if a file grows to its end as it is written, so that overwriting is no earlier pass:
+    HDF5 fills the space of a dataset that grows before its data come."""
     if segments is None or not segments.bytes.sum() or segments.offset.min() < 0 or not extent:
         return False  # no trace of this file, or an empty one
     segments = some(segments, np.argsort(segments.start_s, kind="stable"))
@@ -142,7 +142,7 @@ def grows(segments: Segments | None, extent: int) -> bool:
 
 
 def filled(cells: Sequence[Cell], extent: int) -> bool:
-    """Whether the collective calls on a file that was open once have written as many bytes as it
+    """True if the collective calls on a file that was open once have written as many bytes as it
     has, and the others as many again: a library fills the space of a dataset, which may grow, and
     each rank then writes its data there."""
     tallies = [tally for cell in cells for tally in (cell.rank_calls, cell.shared_calls)]

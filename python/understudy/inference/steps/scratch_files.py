@@ -66,7 +66,7 @@ def find(written: Segments, read: Segments, opens: int, few_s: float) -> Turns |
 
 
 def _irregular(written: Segments) -> bool:
-    """Whether the passes over the file differ: equal ones are updates in place."""
+    """True if the passes over the file differ: equal ones are updates in place."""
     begins = passes_of(written.offset, written.bytes, written.start_s, written.end_s)
     sizes = np.add.reduceat(written.bytes, begins)
     return len(sizes) > 1 and bool(sizes.max() - sizes.min() > NOISE * sizes.max())

@@ -84,7 +84,7 @@ def _runs(late_s: Times, ranks: npt.NDArray[np.int64], step_s: float) -> Skew:
 
 
 def remarks(draft: Draft) -> list[str]:
-    """What a note says of a draft whose ranks are late, which is one dump."""
+    """Notes on a draft whose ranks are late, which is one dump."""
     return [LATE if of_dump(draft, 0) else TOGETHER] * draft.late
 
 

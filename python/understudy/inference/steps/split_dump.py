@@ -68,7 +68,7 @@ def as_rule(
 
 
 def _rest(cell: Cell, each: Cell, times: int) -> Cell:
-    """What so many equal time steps leave of a cell for the last one."""
+    """Remainder of a cell for the last time step, behind `times` equal ones."""
     left = share(cell, times, Edges(range(times + 2)))
     left.shared_bytes = cell.shared_bytes - times * each.shared_bytes
     if cell.rank_bytes is not None and each.rank_bytes is not None:

@@ -247,7 +247,7 @@ class TimeSteps:
         series.key = tuple((k,) for k in range(len(series.dumps)))
 
     def _lasts(self, dump: DumpFacts, bursts: Sequence[Burst]) -> bool:
-        """Whether a file is used for so long, or so often, that it holds several time steps."""
+        """True if a file is used for so long, or so often, that it holds several time steps."""
         span_s = dump.end_s - dump.start_s
         busy_s = sum(b.end_s - b.start_s for b in bursts)
         often = len(bursts) >= MANY and busy_s <= (1 - IDLE) * span_s
@@ -464,7 +464,7 @@ def _between(bursts: Sequence[Burst]) -> list[float]:
 
 
 def _lasting(dump: DumpFacts, bursts: Sequence[Burst]) -> bool:
-    """Whether a dataset was written in several bursts: it does not separate time steps."""
+    """True if a dataset was written in several bursts: it does not separate time steps."""
     between = _between(bursts)
     return any(
         np.searchsorted(between, c.start_s) != np.searchsorted(between, c.end_s)
@@ -477,7 +477,7 @@ def _too_fine(steps: int, size: int) -> bool:
 
 
 def _lines(bursts: Sequence[Burst]) -> bool:
-    """Whether time steps are calls of a rank's file one by one, of a page at most."""
+    """True if time steps are calls of a rank's file one by one, of a page at most."""
     calls = sum(int(b.calls.sum()) for b in bursts if b.calls is not None)
     moved = sum(b.bytes for b in bursts)
     alone = len(bursts) <= calls <= SINGLE * len(bursts)

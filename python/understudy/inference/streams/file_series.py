@@ -59,7 +59,7 @@ class Cell:
 
     @property
     def bytes(self) -> int:
-        """Of all ranks."""
+        """Sum over all ranks."""
         return self.shared_bytes + (0 if self.rank_bytes is None else int(self.rank_bytes.sum()))
 
     @property
@@ -69,7 +69,7 @@ class Cell:
 
     @property
     def calls(self) -> int:
-        """Of all ranks."""
+        """Sum over all ranks."""
         return sum(int(k.calls.sum()) for tally in self.tallies for k in tally.kinds.values())
 
 

@@ -66,8 +66,8 @@ class Metadata:
     def _of_open_files(
         self, stream: Pattern, own: Sequence[Whole | None], opens: int
     ) -> list[Whole | None]:
-        """Of files that stay open: what was done more often than to open each so often is spread
-        over the dumps."""
+        """Operations on files that stay open: those beyond `opens` opens of each are spread over
+        the dumps."""
         times = [d.count for d in stream.dumps]
         told = [(mine, n) for mine, n in zip(own, times, strict=True) if mine is not None]
         if len({mine.shape for mine, _ in told}) > 1:
@@ -89,8 +89,8 @@ class Metadata:
     def _beyond(
         self, method: str, own: Whole | None, variables: set[Variable], times: int, count: int = 1
     ) -> Whole | None:
-        """What each rank does beside opening the files of these variables `count` times, `times`
-        times: [kinds, ranks]."""
+        """Operations of each rank besides opening the files of these variables `count` times,
+        `times` times: [kinds, ranks]."""
         over = self.over.setdefault(method, np.zeros(_width(self.ranks), np.int64))
         opens = opened(tuple(sorted(variables, key=repr)), self.ranks)
         if own is not None and int(own[0].sum()) == count * opens.total and not own[1:].any():
@@ -258,7 +258,7 @@ class IdleDumps:
 
 
 def of_idle(idle: Idle, ranks: int, runtime_s: float) -> list[IdleDumps]:
-    """What was done through each interface to files that moved no byte."""
+    """Operations on files that moved no byte, by interface."""
     made = []
     for method in ("posix", "stdio", "mpiio"):
         time_s, rank, counts = idle.moments(method)

@@ -1,4 +1,4 @@
-"""Whether the files that a stream writes have the bytes that another one reads of each."""
+"""Comparison of the files that a stream writes with the bytes that another one reads of each."""
 
 from collections.abc import Sequence
 
@@ -12,7 +12,7 @@ Whole = npt.NDArray[np.int64]
 
 
 def hold(written: Sequence[Pattern], reader: Pattern, ranks: int) -> bool:
-    """Whether these streams, all of the same files, write as many bytes to each file as `reader`
+    """True if these streams, all of the same files, write as many bytes to each file as `reader`
     reads: those of a rank to its own file, or those of all ranks to files that they share."""
     base = written[0]
     if base.method in _NAMED or "flood" in (base.layout, reader.layout):

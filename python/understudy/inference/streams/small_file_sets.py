@@ -94,7 +94,7 @@ class Flood:
 
     @property
     def same(self) -> bool:
-        """Whether the runs of several logs that follow each other moved the same files, a dump for
+        """True if the runs of several logs that follow each other moved the same files, a dump for
         each of them: the last number of a name is that of the run."""
         return self.joined and len(self.named) > 1 and len(set(self.named.values())) == 1
 

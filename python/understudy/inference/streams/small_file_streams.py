@@ -117,7 +117,7 @@ def _variables(
 
 
 def ends_empty(flood: Flood) -> bool:
-    """Whether each file was read until a call found its end."""
+    """True if each file was read until a call found its end."""
     return abs(flood.empty - flood.epochs * flood.count) <= CLOSE * flood.empty
 
 
@@ -144,7 +144,7 @@ def _rule(rows: Whole, ranks: int, in_turn: bool) -> Decomposition:
 
 
 def _operations(flood: Flood) -> tuple[Operation, ...]:
-    """What was done beside opening each file once in each dump, as often in each dump."""
+    """Operations besides opening each file once in each dump, as many in each dump."""
     dumps = flood.epochs * max(1, sum(d.files.any() for d in flood.dumps))
     beyond = flood.made.copy()
     beyond[0] = max(0, beyond[0] - flood.epochs * flood.count)
@@ -156,7 +156,7 @@ def _operations(flood: Flood) -> tuple[Operation, ...]:
 
 
 def notes_of(flood: Flood, name: str) -> Iterator[str]:
-    """What a flood's description leaves out or assumes."""
+    """Notes on omissions and assumptions of a flood."""
     if ends_empty(flood):
         yield (
             f"{name}: {flood.empty} reads of no bytes, at the ends of files, are played as reads "

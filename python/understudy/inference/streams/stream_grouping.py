@@ -83,7 +83,7 @@ class Draft:
         return self.bytes / sum(d.count for d in self.series[0].dumps)
 
     def shares_files(self, other: "Draft") -> bool:
-        """Whether the other one is of the same files, through another interface."""
+        """True if the other one has the same files, through another interface."""
         return (
             len(self.series) == len(other.series) == 1
             and self.files == other.files == "new"
@@ -178,7 +178,7 @@ class _Home:
             near.reach(self)
 
     def takes(self, one: _One, burst_s: float) -> bool:
-        """Whether a series of the same dumps, direction and method belongs here."""
+        """True if a series of the same dumps, direction and method belongs here."""
         head, series = self.draft.series[0], one.series
         if (
             self.files + one.files > MAX_FILES
@@ -244,7 +244,7 @@ def two_interfaces(drafts: Sequence[Draft]) -> dict[int, list[Draft]]:
 
 
 def same_files(one: Series, other: Series) -> bool:
-    """Whether two series are of the same files, written through different interfaces."""
+    """True if two series are of the same files, written through different interfaces."""
     return (
         one.write
         and other.write
@@ -312,7 +312,7 @@ def _single_rank(series: Series) -> bool:
 
 
 def wrote(written: Draft, read: Draft) -> bool:
-    """Whether the one has written the files that the other reads, before each of its dumps."""
+    """True if `written` wrote the files that `read` reads, before each of its dumps."""
     if not written.write or len(written.series) != 1:
         return False
     one, other = written.series[0], read.series[0]

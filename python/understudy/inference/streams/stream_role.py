@@ -1,4 +1,4 @@
-"""What a stream is for, as its files tell, and how sure that is.
+"""Role of a stream, inferred from its files, and its confidence.
 
 A log does not say which files hold the state of the application. Three signs speak for a
 checkpoint: the same names are written again and again, files of these names are also read, and all
@@ -110,7 +110,7 @@ class Roles:
         return found
 
     def _all_ranks(self, draft: Draft) -> bool:
-        """Whether most ranks write, of more than one."""
+        """True if most ranks write, of more than one."""
         wrote: set[int] = set()
         for series in draft.series:
             for cell in series.dumps[0].cells.values():

@@ -26,7 +26,7 @@ from understudy.judge.statistics.conditions import (
 
 
 def _bandwidths(mark: Mark, run: Run, measurement: Measurement) -> Iterator[float]:
-    """Of each repetition, bytes over the sum of the times from first open to last close."""
+    """For each repetition, bytes over the sum of the times from first open to last close."""
     if isinstance(measurement, Benchmark):
         for sample in run.samples:
             if (sample.metric, sample.stream) == ("bandwidth_bytes_per_s", mark.operation):
@@ -72,7 +72,7 @@ def _elapsed(mark: Mark, run: Run, measurement: Measurement) -> Iterator[float]:
 
 
 def _dump_times(mark: Mark, run: Run, measurement: Measurement) -> Iterator[float]:
-    """Of all dumps of a run, the quantile of their times from first open to last close."""
+    """The quantile of the times of all dumps of a run, from first open to last close."""
     yield from _quantile(mark, measurement, lambda dump: dump.elapsed_s)
 
 

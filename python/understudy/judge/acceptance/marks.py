@@ -1,4 +1,4 @@
-"""Whether storage reached the marks of an acceptance: pass, fail or undecided, with the evidence.
+"""Verdict on the marks of an acceptance: pass, fail or undecided, with the evidence.
 
 A mark passes only by runs that were made, on storage, and in enough sessions; a failed run counts
 against it. docs/how-to/accept-a-system.md defines each metric and how it is decided.
@@ -91,13 +91,13 @@ class Finding:
 
     @property
     def served(self) -> str:
-        """What the values are of, by the worst of the runs."""
+        """Source of the values, by the worst of the runs."""
         found = {row.served for row in self.rows if row.failure is None}
         return next((s for s in (CACHE, UNKNOWN, MEMORY, STORAGE) if s in found), "not measured")
 
     @property
     def warning(self) -> str:
-        """Of runs that move too few bytes, or could be of anything; empty if there is none."""
+        """Warning of runs that move too few bytes, or are not pinned; empty if there is none."""
         small = [row.small for row in self.rows if row.small]
         found = []
         if small and not self.mark.cache_allowed:
@@ -144,7 +144,7 @@ class Verdict:
 
     @property
     def sessions(self) -> str:
-        """Of the plan, in words: planned, run, failed and missing."""
+        """Sessions of the plan, in words: planned, run, failed and missing."""
         night = (
             f"those within {units.quantity(self.acceptance.night_s, units.SECONDS)} count once, "
             f"nights differ by {units.share(self.nights_differ)}"
@@ -250,7 +250,7 @@ def judge(
 
 
 def _whole(made: Finding, plan: Plan | None) -> Finding:
-    """What was planned and not run is not passed."""
+    """Turn a pass into undecided if sessions are missing."""
     if plan is None:
         return made
     run = {row.run.identity.turn for row in made.rows}
@@ -329,7 +329,7 @@ def _nothing(mark: Mark, measurement: Measurement) -> str:
 
 
 def _served(mark: Mark, run: Run, measurement: Measurement) -> tuple[str, str]:
-    """Whether the values are those of storage, and what would make them so."""
+    """Source of the values (storage or not), and a remedy."""
     if run.storage.type in IN_MEMORY:
         return MEMORY, ""
     if mark.program == MDTEST or not mark.of.scatters:
@@ -439,7 +439,7 @@ def _few(made: Finding, nights: int | None = None) -> str:
 
 
 def _lost(failed: int, runs: int) -> bool:
-    """Whether the median of runs may be that of one that failed."""
+    """True if the median of runs may be a failed one."""
     from scipy import special
 
     return bool(special.bdtr(failed, runs, 0.5) > 1 - night_statistics.CONFIDENCE)

@@ -20,7 +20,7 @@ SHOWN_DIGITS = 12
 
 
 def matches(run: Run, mark: Mark) -> bool:
-    """Whether a mark is of a run. What a failed run left unknown counts as the mark has it."""
+    """True if a mark is of a run. Values that a failed run left unknown match the mark."""
     parameters = _parameters(run)
     played = run.producer.workload
     if run.producer.name != mark.program:

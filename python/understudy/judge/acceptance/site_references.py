@@ -57,8 +57,8 @@ class Reference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """What one check measured under one condition. `used` are the runs of its references, `failed`
-    and `others` those that are left out; those differ from the latest in `differing`."""
+    """Runs of one check under one condition. `used` are the runs of its references, `failed` and
+    `others` those that are left out; those differ from the latest in `differing`."""
 
     check: str
     partition: str
@@ -71,7 +71,7 @@ class Case:
 
     @property
     def words(self) -> str:
-        """What a person reads of the condition."""
+        """The condition as text for a person."""
         names = dict.fromkeys(str(run.identity.case).partition(" ")[2] for run in self.used)
         served = {name for run in self.used for name in (run.cache or {}).get("may_serve", ())}
         cached = f"; may come from the page cache: {', '.join(sorted(served))}" if served else ""
@@ -106,8 +106,8 @@ def condition(run: Run) -> str:
 
 
 def cases(found: Iterable[Run]) -> list[Case]:
-    """Of the runs of checks, by check, partition and condition. Runs are pooled where the whole of
-    their conditions is equal to that of the latest run."""
+    """Cases of checks, by check, partition and condition. Runs are pooled where the whole of their
+    conditions is equal to that of the latest run."""
     grouped: dict[tuple[str, str, str], list[Run]] = {}
     failed: dict[tuple[str, str, str | None], list[Run]] = {}
     for run in sorted(found, key=lambda r: r.identity.time):
@@ -173,7 +173,7 @@ def _references(same: Sequence[Run]) -> Iterator[Reference]:
 
 
 def _remedies(same: Sequence[Run]) -> dict[str, dict[str, None]]:
-    """What would make storage serve each value that the page cache may have served."""
+    """Remedies, by value, that make storage serve what the page cache may have served."""
     found: dict[str, dict[str, None]] = {}
     for run in same:
         served = (run.cache or {}).get("may_serve", ())
@@ -197,7 +197,7 @@ def _bound(each: Sequence[float], middle: float, unit: str) -> float:
 
 
 def values(run: Run) -> Iterator[tuple[str, str, float]]:
-    """What a site promises, by the names of the performance variables of the checks."""
+    """Values that a site promises, by the names of the performance variables of the checks."""
     producer = run.producer.name
     for sample in run.samples:
         name = sample.stream or ""

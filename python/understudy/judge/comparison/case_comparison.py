@@ -1,8 +1,8 @@
 """Two sets of runs, case by case: slower, faster, within the limit or not decided, and the cause.
 
 Only runs of equal conditions are compared; where they differ, it is said in which key. The
-statistics are those of `night_statistics`. The cause is a question of its own: the canary or IOR of
-the same place show whether it is the storage, and what is not told apart from it is named.
+statistics are those of `night_statistics`. The cause is a question of its own: the canary or IOR
+of the same place show whether it is the storage, and what is not told apart from it is named.
 """
 
 import math
@@ -42,8 +42,8 @@ STORAGE, REPLICA, NEIGHBOUR, UNKNOWN = "storage", "library or layout", "noisy ne
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """Of one figure of a case; the change is of values for which higher is better. `why` is on the
-    state, `cause_why` on the cause, which is shown to be one where `cause` names it."""
+    """Verdict on one figure of a case; the change is of values for which higher is better. `why`
+    is on the state, `cause_why` on the cause, which is shown to be one where `cause` names it."""
 
     subject: Subject
     condition: str
@@ -68,7 +68,7 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Skipped:
-    """What is not compared, and why; `lost`: it ran before, and every run after failed."""
+    """A case that is not compared, and why; `lost`: it ran before, and every run after failed."""
 
     subject: Subject
     why: str
@@ -352,8 +352,8 @@ def _with_failures(draft: dict[str, Any], state: str, why: str) -> tuple[str, st
 
 
 def _with_absences(draft: dict[str, Any], state: str, why: str) -> tuple[str, str]:
-    """What was skipped leaves no record: a case that ran in fewer of the sessions of its system
-    than before is not fine either."""
+    """State and reason of a case that skipped sessions, which leave no record: undecided, unless
+    slower, if it ran in fewer of its system's sessions than before."""
     (before, of_before), (after, of_after) = draft["_absent"]
     if not after or after / of_after <= before / of_before:
         return state, why
@@ -362,7 +362,7 @@ def _with_absences(draft: dict[str, Any], state: str, why: str) -> tuple[str, st
 
 
 def _open(change: Change, figures: int, rule: Rule) -> str:
-    """What an undecided change excludes, and what would decide it."""
+    """Limits of an undecided change, and the turns or nights to decide it."""
     low, high = change.interval(1 - 2 * rule.alpha)
     excluded = f"no loss above {1 - low:.0%}" if low < 1 - rule.limit else "no loss that matters"
     if low < MOST:
@@ -396,7 +396,7 @@ def _beside(drafts: Iterable[dict[str, Any]]) -> dict[tuple[str, str], Change]:
 def _cause(
     draft: dict[str, Any], beside: dict[tuple[str, str], Change], rule: Rule
 ) -> tuple[str, str]:
-    """What is shown to be the cause, and the reason, with what it is not told apart from."""
+    """Cause and reason, with other causes that cannot be told apart from it."""
     cause, why = _shown(draft, beside, rule)
     apart = _not_apart(draft)
     if apart and cause != NEIGHBOUR:
@@ -484,8 +484,8 @@ def _canary(
 
 
 def _moved(sides: Sequence[Iterable[Row]], operation: str, rule: Rule) -> str | None:
-    """Whether the canary moved within the jobs after, by more than twice the limit and twice what
-    it did before."""
+    """Text if the canary moved within the jobs after, by more than twice the limit and twice what
+    it did before; else None."""
     moves = []
     for side in sides:
         found = []
@@ -526,7 +526,7 @@ def _short(value: Any) -> str:
 
 
 def apart(before: Sequence[float], after: Sequence[float]) -> str:
-    """Whether all values after lie on one side of all before, in words; else empty."""
+    """Text if all values after lie on one side of all before; else empty."""
     if min(len(before), len(after)) < 2:
         return ""
     below, above = max(after) < min(before), min(after) > max(before)

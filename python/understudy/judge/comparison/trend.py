@@ -83,7 +83,7 @@ class Figure:
 
     @property
     def several(self) -> bool:
-        """Whether there is more than one session: one alone is no trend."""
+        """True if there is more than one session: one alone is no trend."""
         return len(self.values) > 1
 
     @property
@@ -177,7 +177,7 @@ def figure(
     rule: Rule = Rule(),  # noqa: B008
     figures: int | Sequence[int] = 1,
 ) -> Figure:
-    """What happened to a series, one of so many at each session, with what is of its subject."""
+    """Figure of a series, one of `figures` at each session, with the events of its subject."""
     sessions = one.of_nights
     points = night_statistics.changes(sessions, rule, figures)
     parts = [sessions[a:b] for a, b in pairwise([0, *points, len(sessions)])]
@@ -241,7 +241,7 @@ def _failures(found: Iterable[Row]) -> list[Failure]:
 
 
 def _words(index: Index, where: Where, every: Iterable[Series]) -> dict[tuple[Subject, str], str]:
-    """What tells conditions of one subject apart, but for versions."""
+    """Words that distinguish conditions of one subject, except by versions."""
     whole: dict[str, runs.Condition] = {}
     for (digest,) in dict.fromkeys(index.select(["condition"], *where)):
         condition = index.condition(digest)
@@ -272,7 +272,7 @@ def _versionless(condition: runs.Condition) -> runs.Condition:
 
 
 def _upgrades(index: Index, where: Where) -> list[Upgrade]:
-    """What differs in versions from one session to the next of the same subject, by time."""
+    """Changes of versions between consecutive sessions of the same subject, by time."""
     last: dict[Subject, tuple[str, str]] = {}
     found = []
     names = tuple(Subject.__slots__)

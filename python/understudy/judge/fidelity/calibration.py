@@ -1,4 +1,4 @@
-"""What descriptions of logs were worth: measured transfers of their replicas.
+"""Calibration of descriptions of logs: measured transfers of their replicas.
 
 `applications/measured.csv` has a row for every case of the check `transfer`, failed and undecided
 ones too; `benchmarks/transfers.py` writes it.
@@ -93,7 +93,7 @@ def _text(value: object) -> str:
 
 
 def sentence(rows: Sequence[Measured]) -> str:
-    """What descriptions of counters were worth for applications that the describer was not
+    """Accuracy of descriptions from counters, for applications that the describer was not
     developed with; empty where none was measured."""
     found = [row for row in rows if not row.developed]
     if not found:

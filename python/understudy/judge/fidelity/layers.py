@@ -22,8 +22,8 @@ _UNSTATED = "a workload does not state them"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layer:
-    """What was compared of one interface: of one that the application called, or of the storage
-    below it (`below`). Of a library below another one nothing is judged."""
+    """Comparison of one interface: of one that the application called, or of the storage below it
+    (`below`). Of a library below another one nothing is judged."""
 
     name: str
     measures: tuple[Measure, ...]
@@ -32,8 +32,8 @@ class Layer:
 
     @property
     def storage(self) -> bool:
-        """Whether a log tells by it what reached the storage. Of stdio, none has the calls that
-        the C library makes."""
+        """True if logs show by it what reached the storage. No log has the calls that the C
+        library makes for stdio."""
         return self.below or self.name == STORAGE
 
 
@@ -125,7 +125,7 @@ def _exact(a: Totals, b: Totals) -> Measure:
 
 
 def _flushes(a: Totals, b: Totals) -> Iterator[Measure]:
-    """Of a workload, only that each of its flushed dumps has at least one is known."""
+    """Flushes. For a workload, only that each of its flushed dumps has at least one is known."""
     if a.flushes is not None and b.flushes is not None:
         yield from _operations("flushes", a.flushes, b.flushes, "")
         return

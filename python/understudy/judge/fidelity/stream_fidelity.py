@@ -53,7 +53,7 @@ class Comparison:
     tolerance_fraction: float
 
     def above(self, measure: Measure) -> bool:
-        """Whether the error is above the tolerance."""
+        """True if the error is above the tolerance."""
         return measure.error is not None and not abs(measure.error) <= self.tolerance_fraction
 
     def rows(self) -> Iterator[tuple[str, Measure]]:
@@ -67,7 +67,7 @@ class Comparison:
 
     @property
     def application(self) -> bool:
-        """Whether it passes at the interfaces that the application called."""
+        """True if it passes at the interfaces that the application called."""
         own = [m for pair in self.pairs for m in pair.measures]
         own += [m for layer in self.layers if not layer.below for m in layer.measures]
         whole = self.ranks[0] == self.ranks[1] and not self.missing and not self.extra
@@ -75,9 +75,9 @@ class Comparison:
 
     @property
     def storage(self) -> bool | None:
-        """Whether it passes at the storage; None if a part of that was not compared which could
-        take the whole out of the tolerance, and no other fails: what stdio moved, or a library of
-        which a side does not tell what it made of its calls."""
+        """True if it passes at the storage; None if an uncompared part could take the whole out of
+        the tolerance, and no other fails: bytes of stdio, or a library whose calls to the storage
+        a side does not have."""
         told = [layer for layer in self.layers if layer.storage]
         found = [m for layer in told for m in layer.measures]
         if any(map(self.above, found)):
@@ -121,7 +121,7 @@ class Comparison:
 
 
 def outline(stream: Stream) -> str:
-    """What a stream is, in a few words."""
+    """Short description of a stream."""
     dumps = plural(stream.dump_count, "dump")
     return f"{stream.operation}, {_layout(stream)}, {dumps}, {stream.bytes:,} B"
 
@@ -310,12 +310,12 @@ def _bytes(a: Stream, b: Stream, estimated: bool) -> Measure:
 
 
 def _stays_open(stream: Stream) -> bool:
-    """Whether its dumps move the same bytes of files that stay open."""
+    """True if its dumps move the same bytes of files that stay open."""
     return stream.closes and not stream.grows and stream.dump_count > 1
 
 
 def _estimated(stream: Stream) -> bool:
-    """Whether the time steps of a stream cannot be told apart: Darshan does not trace stdio."""
+    """True if the time steps of a stream cannot be told apart: Darshan does not trace stdio."""
     return stream.method == "stdio" and stream.grows
 
 

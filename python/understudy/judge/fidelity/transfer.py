@@ -86,14 +86,14 @@ def error(measure: str, values: Values) -> Error | None:
 
 
 def as_many(kind: str, requests: float, others: float) -> bool:
-    """Whether others make as many requests of a kind, but for a few."""
+    """True if two numbers of requests of a kind are equal, but for a few."""
     share = SHARE_OF_LOOKS if kind == "stat" else SHARE
     return abs(others - requests) <= max(FEW, share * requests)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Requests:
-    """Of one kind, medians over the rounds."""
+    """Requests of one kind, medians over the rounds."""
 
     kind: str
     application: float
@@ -154,7 +154,7 @@ class Tally:
 
     @property
     def share_within(self) -> float | None:
-        """Of the decided cases; None where there is none."""
+        """Share of the decided cases; None where there is none."""
         decided = self.within + self.outside
         return self.within / decided if decided else None
 

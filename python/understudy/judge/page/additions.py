@@ -1,4 +1,4 @@
-"""What studies add to the page: cases that they judge, tables and sections.
+"""Additions of studies to the page: cases that they judge, tables and sections.
 
 A study with a module `page` states its `ADDITION` there, an `Addition`.
 """

@@ -1,4 +1,4 @@
-"""What IOR and mdtest measured beside the replicas: a row for each figure of one condition."""
+"""Results of IOR and mdtest beside the replicas: a row for each figure of one condition."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

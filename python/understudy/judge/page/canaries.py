@@ -1,4 +1,4 @@
-"""What the canary measured before and after the runs of a condition, side by side."""
+"""Results of the canary before and after the runs of a condition, side by side."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass

@@ -30,8 +30,7 @@ class PlaceRow:
 
     @property
     def speed(self) -> float:
-        """What places are sorted by: the median of writes, else of reads; 0 where storage served
-        none."""
+        """Sort key of places: the median of writes, else of reads; 0 where storage served none."""
         found = self.speeds["write"] or self.speeds["read"]
         return found.median if found else 0.0
 

@@ -20,7 +20,7 @@ LOG = "darshan"  # the source of workloads of applications
 
 
 def headline(found: Summary, rows: Sequence[PlaceRow], changes: Changes | None) -> list[str]:
-    """What a reader wants to know first, the most important first."""
+    """Sentences for the head of the page, the most important first."""
     if not found.cases:
         return [NO_CASE]
     called = names(found.cases)

@@ -48,7 +48,7 @@ Key = tuple[str, str]
 
 
 def _key(run: Run, place: str) -> Key:
-    """What all runs of one case have in common, those of all arms and of other sessions."""
+    """Key of a case: equal for its runs, those of all arms and of other sessions."""
     return place, run.identity.case or run.identity.id
 
 
@@ -96,7 +96,7 @@ def _nearest(one: Failed, conditions: Sequence[Condition]) -> Condition:
 
 
 def failures(bad: Sequence[Failed], measured: int) -> str:
-    """What is said of a case with failed runs, beside so many that were measured."""
+    """Text on the failed runs of a case, beside those that were measured."""
     total = len(bad) + measured
     return f"{len(bad)} of {total} runs failed: {shortened(bad[0].failure)}"
 

@@ -1,5 +1,5 @@
-"""What changed between the sessions of a page, and since when, for the first look; without what
-the page cache may have served.
+"""Changes between the sessions of a page, and their dates, for the first look; without what the
+page cache may have served.
 
 A change is what `night_statistics` finds, as `understudy trend` does.
 """
@@ -46,7 +46,7 @@ class Recent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Changes:
-    """Of `conditions` with several sessions those that changed, the largest change first; `places`
+    """The changed ones of `conditions` with several sessions, the largest change first; `places`
     has for each place how many are slower, and faster, of how many, the median change of these,
     and since when."""
 

@@ -32,7 +32,7 @@ class Cell:
 
     @property
     def cached(self) -> bool:
-        """Whether the page cache can have served that."""
+        """True if the page cache can have served it."""
         return self.speed is not None and self.speed[0] in self.worst.cached
 
 

@@ -31,7 +31,7 @@ _SCRIPTED = re.compile(r"(python|perl|ruby|R$|Rscript|bash|sh$|julia|java$|node$
 
 @dataclass(slots=True, kw_only=True)
 class Job:
-    """What the logs of a job add up to: bytes and seconds. `io_s` is spent by all processes in I/O
+    """Totals of the logs of a job: bytes and seconds. `io_s` is spent by all processes in I/O
     calls, `process_s` are the run times of all processes; `processes` are those of the largest
     log. `program` is that of the log with most bytes, by a number from 0. `undecoded`: modules of
     file I/O whose bytes and seconds are not in these sums."""
@@ -54,7 +54,7 @@ class Job:
     largest_bytes: int = field(default=-1, repr=False)  # of a log
 
     def near(self, other: "Job") -> bool:
-        """Whether logs of the same job ID are of one job: they overlap, or nearly so."""
+        """True if logs of the same job ID are of one job: they overlap, or nearly so."""
         return max(other.start_s - self.end_s, self.start_s - other.end_s) <= JOB_GAP_S
 
     def add(self, other: "Job") -> None:
@@ -74,7 +74,7 @@ class Job:
 
     @property
     def io_fraction(self) -> float | None:
-        """Of the time of all processes; None where a log does not tell its end."""
+        """I/O's share of the time of all processes; None where a log does not tell its end."""
         return self.io_s / self.process_s if self.process_s and not self.unfinished else None
 
 

@@ -1,4 +1,4 @@
-"""What all cases of a page come to: counts, reasons, what to do next.
+"""Summary of all cases of a page: counts, reasons, what to do next.
 
 A case is what the page judges: a workload in one place under one condition, an application
 against its replica, and what studies add. A case of which a run failed is a failed case, also if
@@ -89,12 +89,12 @@ class Summary:
 
     @property
     def flushed(self) -> bool:
-        """Whether some case flushed what it wrote, as the mode accept asks for."""
+        """True if some case flushed its writes, as the mode accept asks for."""
         return any(v.condition.options.get("fsync") for v in self._verdicts)
 
     @property
     def remedies(self) -> list[str]:
-        """What would make storage serve what the page cache can have served."""
+        """How to make storage serve what the page cache can have served."""
         cached = (r for v in self._verdicts for r in v.remedies)
         return list(dict.fromkeys(part for r in cached for part in r.split("; ") if part))
 
@@ -108,8 +108,8 @@ class Summary:
         return sorted(found.items(), key=lambda item: -len(item[1]))
 
     def next_steps(self, changed: str = "") -> list[tuple[str, str]]:
-        """What to do, and the command for it, in this order; none where nothing is open: `changed`
-        is the place that changed most."""
+        """Next steps, and the command for each, in this order; none where nothing is open:
+        `changed` is the place that changed most."""
         asks, system = self.cached and not self.flushed, quote(changed.partition(":")[0])
         return [
             *self._of_state(

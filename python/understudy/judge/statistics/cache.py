@@ -1,5 +1,5 @@
-"""What a run measured that need not have been storage: what the page cache can have served, and
-what would make storage serve it."""
+"""Effect of the page cache on a run: what it can have served, and what would make storage serve
+it."""
 
 from collections.abc import Container, Iterator
 from typing import Any
@@ -46,16 +46,15 @@ def volume(measurement: Measurement, names: Container[str]) -> int | None:
 
 
 def memory_of_nodes(run: Run, measurement: Measurement) -> int | None:
-    """Of all nodes of a run; None where the record does not state it."""
+    """Memory of all nodes of a run; None where the record does not state it."""
     if run.cache is None:
         return None
     return int(run.cache["node_memory_bytes"]) * max(1, len(measurement.environment.nodes))
 
 
 def remedies(run: Run, measurement: Measurement, names: Container[str]) -> str:
-    """What would make storage serve the streams or operations of these names that the cache may
-    have served; empty where it cannot. That is computed anew: what a record says of it may be of
-    an earlier version, or edited."""
+    """Remedies for the streams or operations of these names that the cache may have served; empty
+    where it cannot. Computed anew: a record's own may be of an earlier version, or edited."""
     if run.cache is None:
         return ""
     known = may_serve(measurement, int(run.cache["node_memory_bytes"]))
@@ -93,7 +92,7 @@ def _of_player(played: Played, limit: int, nodes: int) -> Iterator[tuple[str, st
 
 
 def _of_benchmark(measured: Benchmark, limit: int, nodes: int) -> Iterator[tuple[str, str]]:
-    """Of IOR: -e flushes writes, and -C reads what another node wrote, if there is another."""
+    """Remedies for IOR: -e flushes writes, -C reads what another node wrote, if there is any."""
     options: dict[str, Any] = measured.options
     block = options.get("blockSize")
     if block is None:

@@ -1,4 +1,4 @@
-"""What a comparison reads of runs: their samples, and the nights or turns in which they ran."""
+"""Input of a comparison of runs: their samples, and the nights or turns in which they ran."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -46,7 +46,7 @@ SHOWN_TURNS = 5  # of those that do not count
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subject:
-    """What is compared, whatever its condition."""
+    """Key of compared runs, whatever their condition."""
 
     case: str | None
     arm: str
@@ -144,7 +144,7 @@ def without(condition: runs.Condition, across: Sequence[str]) -> str:
 
 
 def below(key: str, names: Iterable[str]) -> bool:
-    """Whether a key, a.b.c, is one of the names or below one."""
+    """True if a key, a.b.c, is one of the names or below one."""
     return any(f"{key}.".startswith(f"{name}.") for name in names)
 
 

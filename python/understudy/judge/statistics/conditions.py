@@ -110,7 +110,7 @@ class Condition:
 
     @property
     def label(self) -> str:
-        """What tells it from the other conditions of its place."""
+        """Label that tells it from the other conditions of its place."""
         return f"{self.method} {self.variant}".strip()
 
     @property
@@ -136,12 +136,12 @@ class Condition:
 
     @property
     def program(self) -> Program | None:
-        """What ran; None where the player played a workload."""
+        """The program; None where the player played a workload."""
         return self.runs[0].program
 
     @property
     def workload(self) -> Workload:
-        """What was played, or what the first run of the program wrote."""
+        """The played workload, or what the first run of the program wrote."""
         return self.runs[0].measurement.workload
 
     @property
@@ -183,7 +183,7 @@ class Condition:
 
     @property
     def process_bytes(self) -> list[int]:
-        """Of each run of a program, the payload of the process that writes most in a step."""
+        """For each run of a program, the payload of the process that writes most in a step."""
         return [_most_bytes(run) for run in self.runs]
 
     def alike(self) -> str:
@@ -215,7 +215,7 @@ class Case:
 
     @property
     def programs(self) -> bool:
-        """Whether programs ran that write by themselves."""
+        """True if programs ran that write by themselves."""
         return self.conditions[0].program is not None
 
     @property
@@ -268,7 +268,7 @@ def described(workload: Workload, name: str) -> Stream | None:
 
 @cache
 def is_benchmark(producer: str) -> bool:
-    """Whether a producer measures itself, as IOR and mdtest do."""
+    """True if a producer measures itself, as IOR and mdtest do."""
     return producer in producers.names() and producers.get(producer).ARM == BENCHMARK
 
 
@@ -388,8 +388,8 @@ def _conditions(members: list[Measured]) -> tuple[Condition, ...]:
 
 
 def _words_of_the_run(members: list[Measured]) -> list[list[str]]:
-    """What is no option, and yet tells runs apart: the arm; of programs the ranks, the repetitions
-    and the bytes that they write."""
+    """Words that are no option, and yet tell runs apart: the arm; of programs the ranks, the
+    repetitions and the bytes that they write."""
     shown = {}
     least: dict[int, int] = {}
     for size in sorted({_most_bytes(run) for run in members if run.program}):

@@ -153,7 +153,7 @@ def _within(groups: Sequence[str], conditions: Sequence[runs.Condition]) -> list
 
 
 def _without_nodes(condition: runs.Condition) -> dict[str, Any]:
-    """What belongs to a place, whatever is played there."""
+    """The condition of the place, whatever is played there."""
     place = {k: v for k, v in condition["place"].items() if k != "nodes"}
     return {k: v for k, v in condition.items() if k != "producer"} | {"place": place}
 
@@ -210,7 +210,7 @@ def _nodes(nodes: Any) -> str:
 
 
 def stripe_count(run: Run) -> str:
-    """What the case asked for, in its words: default, nodes, cores or a number."""
+    """Stripe count requested by the case, in its words: default, nodes, cores or a number."""
     case = run.identity.case or ""
     for pattern in (r"%point=\S*?\bstripe_count=(\w+)", r"%\.?stripe_count=(\S+)"):
         if found := re.search(pattern, case):

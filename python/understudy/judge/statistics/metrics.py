@@ -100,7 +100,7 @@ def nearest(case: Case) -> Condition:
 
 
 def io_seconds(condition: Condition) -> Spread | None:
-    """Of each repetition, the I/O time of all its dumps."""
+    """For each repetition, the I/O time of all its dumps."""
     every = (r for run in condition.runs for r in run.measurement.repetitions)
     return spread(sum(s.io_s for s in r.streams) for r in every)
 
@@ -110,8 +110,8 @@ def bandwidths(
     operation: str,
     time: Callable[[DumpResult], float] = lambda dump: dump.elapsed_s,
 ) -> list[float]:
-    """Of each repetition, the payload of all streams with that operation over the sum of their
-    dumps' times; one that moved nothing has no speed."""
+    """For each repetition, the payload of all streams with that operation over the sum of their
+    dumps' times; one that moved nothing has no bandwidth."""
     values = []
     for run in runs:
         for repetition in run.measurement.repetitions:
@@ -139,7 +139,7 @@ def container_bytes(streams: Iterable[StreamResult]) -> Spread | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """What one condition came to. `state` is pass, fail or undecided."""
+    """Verdict on one condition. `state` is pass, fail or undecided."""
 
     condition: Condition
     error: float
@@ -278,7 +278,7 @@ def kept_pauses(case: Case) -> Iterator[PausesRow]:
 
 
 def is_scaled(condition: Condition) -> bool:
-    """Whether it played other ranks or bytes than the original's, whose durations are not its."""
+    """True if it played other ranks or bytes than the original, whose durations do not apply."""
     rule = condition.workload.scaling
     return condition.bytes_scale != 1 or (rule is not None and rule.rule != "none")
 

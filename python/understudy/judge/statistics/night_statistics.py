@@ -132,9 +132,9 @@ class Change:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimate:
-    """Of figures, float64[figures] each: the means of both sides, their difference, its standard
-    error and degrees of freedom, [ways, figures] (infinite: not this way); the others are as in
-    `Scatter` and `Change`."""
+    """Estimates for figures, float64[figures] each: the means of both sides, their difference, its
+    standard error and degrees of freedom, [ways, figures] (infinite: not this way); the others are
+    as in `Scatter` and `Change`."""
 
     means: tuple[Floats, Floats]
     step: Floats
@@ -197,7 +197,7 @@ def estimate(
 def _error(
     counts: list[Floats], session: Floats, night: Floats, free: Floats, free_n: Floats
 ) -> tuple[Floats, Floats]:
-    """Of the step: the standard error and its degrees of freedom."""
+    """Standard error of the step, and its degrees of freedom."""
     variance = _variance(counts, session, night)
     more = 1e-4
     of_session = (_variance(counts, session * (1 + more), night) - variance) / more
@@ -263,8 +263,8 @@ def _between_nights(
 def _products(
     counts: list[Floats], session: Floats, night: Floats
 ) -> tuple[Floats, Floats, Floats, Floats]:
-    """Of generalized least squares, in units of the variance of sessions: what a night keeps back,
-    and the products of the sides with themselves and with each other."""
+    """Products of generalized least squares, in units of the variance of sessions: what a night
+    keeps back, and the products of the sides with themselves and with each other."""
     ratio = (night / session)[:, None]
     keep = ratio / (1 + (counts[0] + counts[1]) * ratio)
     a, c = (
@@ -275,7 +275,7 @@ def _products(
 
 
 def _variance(counts: list[Floats], session: Floats, night: Floats) -> Floats:
-    """Of the difference of the sides, or of the mean of a side that is alone."""
+    """Variance of the difference of the sides, or of the mean of a side that is alone."""
     _, a, b, c = _products(counts, session, night)
     if not counts[0].any():
         return np.asarray(session / c)
@@ -304,14 +304,14 @@ def student_p(step: Floats | float, error: Numbers, freedom: Numbers) -> Floats:
 
 
 def quantile(probability: float, freedom: Numbers) -> Floats:
-    """Of Student's t."""
+    """Quantile of Student's t."""
     from scipy import special
 
     return np.asarray(special.stdtrit(np.minimum(np.asarray(freedom, float), 1e9), probability))
 
 
 def reach(error: Numbers, freedom: Numbers, alpha: float) -> Floats:
-    """What a step has to be beyond, for one figure."""
+    """The smallest significant step, for one figure."""
     return np.asarray(quantile(1 - alpha / 2, freedom) * np.asarray(error))
 
 
@@ -406,8 +406,8 @@ def needed(scatter: Scatter, in_turn: bool, figures: int, rule: Rule) -> int | N
 
 
 def drifting(side: Side, change: Change, apart: float) -> bool:
-    """Whether the sessions of one side, by time, fall or rise as the step does, by at least half
-    of it over so many sessions."""
+    """True if the sessions of one side, by time, fall or rise as the step does, by at least half
+    of it over `apart` sessions."""
     levels = np.array([session.level for session in side])
     if len(levels) < 3:
         return False

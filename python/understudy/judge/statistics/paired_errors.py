@@ -154,7 +154,7 @@ def _error(
 
 
 def _change(statistic: Statistic, before: Floats, after: Floats) -> Estimate:
-    """Of the statistic of float64[rounds, steps], whose rounds are drawn together."""
+    """Change of the statistic of float64[rounds, steps], whose rounds are drawn together."""
     first, second = statistic.of_steps(before), statistic.of_steps(after)
     return _estimate(
         lambda rounds: statistic.of_runs(second[rounds]) / statistic.of_runs(first[rounds]) - 1,

@@ -1,4 +1,4 @@
-"""Whether a replica kept its schedule: the total of the pauses, and lateness."""
+"""Schedule of a replica: the total of the pauses, and lateness."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -24,12 +24,12 @@ class Pauses:
 
     @property
     def error(self) -> float:
-        """Of the total, as a fraction; 0 where no pauses were asked for."""
+        """Error of the total, as a fraction; 0 where no pauses were asked for."""
         return (self.kept_s - self.asked_s) / self.asked_s if self.asked_s else 0.0
 
 
 def pauses(dumps: Iterable[PlayedDump]) -> Pauses:
-    """What was kept of the pauses between these dumps of one repetition, one or more."""
+    """Pauses kept between these dumps of one repetition, one or more."""
     starts: dict[float, float] = {}
     lateness = []
     for dump in dumps:

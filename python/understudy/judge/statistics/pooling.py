@@ -1,8 +1,8 @@
 """Which sessions of one condition may be pooled: those between which nothing changed.
 
 A report over sessions before and after an upgrade must not show their median. Bandwidths are
-compared session by session as `night_statistics` does; at a change the condition is divided, and its
-parts are shown beside each other.
+compared session by session as `night_statistics` does; at a change the condition is divided, and
+its parts are shown beside each other.
 """
 
 from collections.abc import Sequence

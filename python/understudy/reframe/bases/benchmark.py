@@ -149,7 +149,7 @@ class Ior(Benchmark):
 
     @property
     def block(self) -> int:
-        """Of a rank: a multiple of the transfer size, one at least."""
+        """Block of a rank: a multiple of the transfer size, one at least."""
         transfer = int(self.cases[self.case].rpartition(" ")[2])
         return int(max(1, self.block_bytes // transfer) * transfer)
 

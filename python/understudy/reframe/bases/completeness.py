@@ -20,7 +20,7 @@ IN_MEMORY = ("tmpfs", "ramfs")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """What the player was told to do; None = as the descriptor says."""
+    """Task given to the player; None = as the descriptor says."""
 
     workload: Workload
     workload_sha256: str
@@ -63,8 +63,8 @@ def faults(result: Played, asked: Asked) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AskedProgram:
-    """What a program that writes by itself was told to do; `process_bytes` by rank, in a step,
-    give or take `scalars_bytes`."""
+    """Task given to a program that writes by itself; `process_bytes` by rank, in a step, give or
+    take `scalars_bytes`."""
 
     kind: str
     group: str
@@ -146,9 +146,9 @@ def unknown_hints(result: Played, asked: Asked) -> list[str]:
 
 
 def _layout_faults(result: Played, asked: Asked) -> Iterator[str]:
-    """Of every stream with files: what was asked, and what was read back from its files.
+    """Differences, for each stream with files, between the layout requested and that read back.
 
-    Of hints, those of a stream whose method takes any; at least one stream must.
+    Hints count for a stream whose method takes any; at least one stream must.
     """
     found = {row["stream"]: row for row in result.striping}
     hinted = False

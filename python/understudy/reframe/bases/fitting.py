@@ -173,12 +173,12 @@ class Fitting(Checked):
         self.skip_if(bool(reason := self.without_method(program)), reason)
 
     def without_method(self, program: Path | None = None) -> str | None:
-        """What a player, by default that on PATH, lacks for the case; None if nothing."""
+        """Reason why a player, by default that on PATH, cannot run the case; None if it can."""
         reasons = (lacks(method, program) for method in sorted(self.methods_needed))
         return next(filter(None, reasons), None)
 
     def missing(self) -> str | None:
-        """What this host lacks for the case, if it runs here; None if nothing."""
+        """Reason why this host cannot run the case, if it runs here; None if it can."""
         return self.without_method()
 
     def _skip_without_space(self, stated: str) -> None:

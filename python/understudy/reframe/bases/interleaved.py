@@ -59,11 +59,11 @@ class Interleaved(Placed):
     @property
     @abstractmethod
     def arms(self) -> Sequence[Arm]:
-        """What is compared."""
+        """The compared arms."""
 
     @abstractmethod
     def command(self, arm: Arm, directory: str, measurement: str) -> str:
-        """What the launcher starts: it writes data to a directory, its measurement to a file."""
+        """Command for the launcher: it writes data to a directory, its measurement to a file."""
 
     @abstractmethod
     def faults_of(self, arm: Arm, measured: Measurement) -> Iterator[str]:

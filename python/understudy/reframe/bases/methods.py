@@ -53,7 +53,7 @@ def cannot_play(method: str) -> frozenset[str]:
 
 
 def is_collective(method: str) -> bool:
-    """Whether the player makes collective calls with a method, which hints for MPI-IO concern."""
+    """True if the player makes collective calls with a method, which hints for MPI-IO concern."""
     return COLLECTIVE in _listed(player()).get(method, "").split(", ")
 
 
@@ -74,7 +74,7 @@ def _on_path(path: str) -> str | None:
 
 @cache
 def _listed(program: str) -> dict[str, str]:
-    """What the player says of each method, by name."""
+    """Properties of each method in the player's list, by name."""
     done = subprocess.run([program, "--list"], capture_output=True, text=True, check=False)
     if done.returncode:
         said = done.stderr.strip().splitlines()

@@ -30,7 +30,7 @@ class Observed(Benchmark):
 
     @property
     def prefixes(self) -> list[str]:
-        """Of the versions; an UnderstudyError where there is none."""
+        """Prefixes of the versions; an UnderstudyError where there is none."""
         given = [prefix.strip() for prefix in self.darshan.split(",") if prefix.strip()]
         return given or [observer.runtime()]
 
@@ -80,7 +80,7 @@ class Observed(Benchmark):
 
 
 def under_darshan(prefix: str, log: str) -> Iterator[str]:
-    """What stands before a program under Darshan as a site deploys it: all that the build does by
+    """Words before a program under Darshan as a site deploys it: all that the build does by
     default. The log is written to `log`, a word in double quotes of the shell."""
     yield "env -u LD_BIND_NOW"
     yield f'LD_PRELOAD="{prefix}/lib/libdarshan.so"'

@@ -47,7 +47,7 @@ def settings(directory: str, traced: bool = True) -> Iterator[str]:
 
 
 def prefix_of(prefix: str, folder: str = "$PWD", log: str = LOG) -> Iterator[str]:
-    """What stands before a program: env and its arguments. `folder` is that of the job, with the
+    """Words before a program: env and its arguments. `folder` is that of the job, with the
     settings; the log is written to `log` in it."""
     yield "env -u LD_BIND_NOW"
     yield f'LD_PRELOAD="{prefix}/lib/libdarshan.so"'

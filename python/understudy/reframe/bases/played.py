@@ -129,7 +129,7 @@ class Played(Placed):
             self.time_scale = self._time_scale(last_s)
 
     def _play(self, *rule: Any) -> None:
-        """What is played: scaling, ranks, layout, groups."""
+        """Set the workload: scaling, ranks, layout, groups."""
         self.rule = rule
         self.described = _described(self.workload, *rule)
         self.num_tasks = self.ranks = self.described.ranks

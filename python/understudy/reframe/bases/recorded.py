@@ -37,7 +37,7 @@ class Recorded(Promising, Striped):
     @property
     @abstractmethod
     def title(self) -> str:
-        """What ran, in the line of the verdict."""
+        """Name of what ran, for the verdict."""
 
     @property
     @abstractmethod
@@ -47,15 +47,15 @@ class Recorded(Promising, Striped):
     @property
     @abstractmethod
     def programs(self) -> Sequence[str]:
-        """What their error messages begin with."""
+        """Prefixes of their error messages."""
 
     @abstractmethod
     def _faults(self) -> Iterator[tuple[PlannedRun | None, str]]:
-        """What is missing or wrong in the output of the job, and of which run."""
+        """Faults of the job's output, each with its run."""
 
     @abstractmethod
     def _verdict(self) -> str:
-        """What was done and found, of a job without a fault."""
+        """Result of a job without a fault, in words."""
 
     @run_after("init")
     def join_session(self) -> None:
@@ -106,7 +106,7 @@ class Recorded(Promising, Striped):
 
     @property
     def asks_for_storage(self) -> bool:
-        """Whether the options keep the page cache from what is measured, as far as they can."""
+        """True if the options keep the page cache from what is measured, as far as they can."""
         return True
 
     def found_out(self) -> str | None:
@@ -175,13 +175,13 @@ class Recorded(Promising, Striped):
         return None
 
     def _printed(self, last: Sequence[PlannedRun]) -> str:
-        """What the program of a run printed, else what the job did."""
+        """Output of the program of a run, else of the job."""
         files = [self._staged(run.folder / PRINTED) for run in last]
         files.append(Path(str(self.stdout.evaluate())))
         return next((job_failures.text_of(path) for path in files if path.is_file()), "")
 
     def _canary(self) -> list[dict[str, Any]]:
-        """What ran before and after the runs of the job, to tell how the storage was."""
+        """Canaries before and after the runs of the job, to tell how the storage was."""
         return []
 
     def _all_faults(self) -> Iterator[tuple[PlannedRun | None, str]]:

@@ -106,7 +106,7 @@ def lost(run: PlannedRun, place: Place, identity: Identity, failure: str) -> Run
 
 
 def from_cache(found: Iterable[Run]) -> list[str]:
-    """What the page cache may have served of runs, and what would make it storage, in words."""
+    """Texts on what the page cache may have served of runs, and the remedy."""
     named: dict[str, dict[str, None]] = {}  # by what would help
     for run in found:
         served = (run.cache or {}).get("may_serve", ())
@@ -159,7 +159,7 @@ def _loaded(path: Path, _changed_ns: int) -> Run:
 
 
 def exit_status(stage: Path) -> int | None:
-    """What the job itself noted at its end; None if it was killed before."""
+    """Exit status that the job itself noted at its end; None if it was killed before."""
     try:
         return int(read_text(stage / EXIT_STATUS))
     except (OSError, ValueError):

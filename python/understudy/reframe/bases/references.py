@@ -56,7 +56,7 @@ def read(path: Path) -> dict[str, Any]:
 
 
 def _faults(key: str, entry: Any) -> Iterator[str]:
-    """Of the references below a key, which may be nested by conditions."""
+    """Faults of the references below a key, which may be nested by conditions."""
     if isinstance(entry, dict):
         for name, inner in entry.items():
             if name != INDEX:

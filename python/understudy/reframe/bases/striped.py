@@ -90,7 +90,7 @@ class Striped(Fitting):
         return [f"{LAYOUT_OPTIONS[key]} {n}" for key, n in self.asked_layout().items()]
 
     def asked_layout(self) -> dict[str, int]:
-        """What is asked of the file system; nothing by default."""
+        """Layout requested from the file system; none by default."""
         return self.layout_on(self.current_partition)
 
     def layout_on(self, here: Any) -> dict[str, int]:

@@ -91,7 +91,7 @@ class ObservedVolume(Volume):
         return f"{words}; {self._observed().summary}" if self.observer == DARSHAN else words
 
     def _observed(self) -> Comparison:
-        """What Darshan saw, against the descriptor with the options in force."""
+        """Comparison of Darshan's log with the descriptor and the options in force."""
         folder = Path(self.stagedir)
         original = observe(folder / "workload.json")
         return compare(

@@ -73,7 +73,7 @@ class Swept(Bandwidth):
                 return
 
     def _resolved(self, point: str, here: Any) -> dict[str, Any]:
-        """What a point comes to, with numbers for names."""
+        """Values of a point, with numbers for names."""
         asked: dict[str, Any] = {axis: v for axis, v in spaces.parse(point).items()}
         nodes, _ = self.distribution(here)
         ranks = self.ranks_on(here)

@@ -76,7 +76,7 @@ class TransferAccuracy(Interleaved):
 
     @property
     def described(self) -> Workload:
-        """What the replica plays; without an original, the case does not run."""
+        """Workload of the replica; without an original, the case does not run."""
         assert self.replayed is not None
         return self.replayed
 
@@ -211,7 +211,7 @@ class TransferAccuracy(Interleaved):
 
     @property
     def options(self) -> dict[str, Any]:
-        """What all arms of a case have in common."""
+        """Options common to all arms of a case."""
         return {
             "application": self.application,
             "time_scale": self.time_scale,
@@ -264,7 +264,7 @@ class TransferAccuracy(Interleaved):
         write_text(self._staged(run.measurement), json.dumps(row, indent=1) + "\n")
 
     def _requests(self, run: PlannedRun) -> dict[str, Any] | None:
-        """What the storage was asked for; of the replica, between its first dump and its last."""
+        """Requests to the storage; of the replica, between its first dump and its last."""
         all_ = self._staged(run.folder / REQUESTS)
         if not all_.exists():
             return None
@@ -276,7 +276,7 @@ class TransferAccuracy(Interleaved):
         return observed.requests_in(last, first)
 
     def _spans(self, run: PlannedRun, log: Path) -> list[Spans]:
-        """Of the streams whose dumps are seen in the log as in the original."""
+        """Spans of the streams whose dumps are seen in the log as in the original."""
         original = observe(self._staged(Path("workload.json")))
         try:
             seen = observe(log, original if run.arm == REPLICA else None)
@@ -383,7 +383,7 @@ def _original(case: cases.Application, originals: str) -> Path | None:
 
 
 def _described(case: cases.Application, original: Path) -> Workload:
-    """What the replica plays."""
+    """Workload of the replica."""
     if original.suffix == ".json":
         made = workloads.load(original)
     else:
@@ -397,7 +397,7 @@ def _described(case: cases.Application, original: Path) -> Workload:
 
 
 def _spans(original: Observation, seen: Observation) -> Iterator[Spans]:
-    """Of files that are written and closed in each dump: others stay open between dumps."""
+    """Spans of files that are written and closed in each dump: others stay open between dumps."""
     dumps_of = {
         s.stream.name: s.stream.dump_count
         for s in original.streams

@@ -37,5 +37,5 @@ class Allocation(rfm.RunOnlyRegressionTest):
 
     @sanity_function
     def it_ended(self) -> bool:
-        """What it did is in the records of its turns."""
+        """Return True: the results are in the records of its turns."""
         return True

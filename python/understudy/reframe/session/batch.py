@@ -1,5 +1,5 @@
-"""Whether this host can start jobs, asked once before the first of them: ReFrame meets a program
-that is missing or broken in each case again."""
+"""Check that this host can start jobs, once before the first of them: ReFrame meets a program that
+is missing or broken in each case again."""
 
 import shutil
 import subprocess
@@ -17,7 +17,7 @@ _QUESTIONS = {"slurm": _SLURM, "squeue": _SLURM, "torque": _PBS, "pbs": _PBS, "p
 
 
 def fault(partitions: Iterable[Any]) -> str | None:
-    """What keeps jobs from starting on ReFrame's partitions, in words; None if nothing does."""
+    """Reason why jobs cannot start on ReFrame's partitions, in words; None if they can."""
     here = list(partitions)
     needed = [program for partition in here for program in partition.extras.get(NEEDS, ())]
     if missing := next((name for name in needed if shutil.which(name) is None), None):
@@ -28,9 +28,9 @@ def fault(partitions: Iterable[Any]) -> str | None:
 
 
 def _refusal(command: tuple[str, ...]) -> str | None:
-    """What a program says instead of an answer; None if it answers, or is slow or not there, which
-    proves nothing. One that does not know an option and tells of those that it has works: the
-    qsub that Slurm has for Torque knows no --version."""
+    """Message of a program instead of an answer; None if it answers, or is slow or not there,
+    which proves nothing. One that does not know an option and tells of those that it has works:
+    the qsub that Slurm has for Torque knows no --version."""
     options: dict[str, Any] = {"capture_output": True, "text": True, "errors": "replace"}
     try:
         done = subprocess.run(

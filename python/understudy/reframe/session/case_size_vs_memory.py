@@ -1,4 +1,4 @@
-"""Whether the cases of a session move enough bytes to measure storage rather than memory."""
+"""Warning of cases of a session that move too few bytes to measure storage, not memory."""
 
 import os
 from collections.abc import Iterable
@@ -12,7 +12,7 @@ TAG = "bandwidth"  # of checks whose volume matters
 
 
 def warning(cases: Iterable[Any]) -> str | None:
-    """Of ReFrame's test cases those that move less than the memory of their nodes; None where
+    """Warning of ReFrame's test cases that move less than the memory of their nodes; None where
     there is none, or the memory is not known."""
     small = []
     known = 0
@@ -41,7 +41,7 @@ def warning(cases: Iterable[Any]) -> str | None:
 
 
 def _memory(here: Any) -> int | None:
-    """Of a node of a partition: as its system states it, or of this host."""
+    """Memory of a node of a partition: as its system states it, or of this host."""
     stated: int | None = here.extras.get(NODE_MEMORY)
     if stated is None and here.scheduler.is_local:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

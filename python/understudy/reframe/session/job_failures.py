@@ -109,7 +109,7 @@ def told(
 
 
 def text_of(path: Path) -> str:
-    """What a job wrote to a file."""
+    """Text of a job's file."""
     return read_text(path, errors="replace")
 
 
@@ -147,7 +147,7 @@ def message(stderr: str, programs: Sequence[str], ranks: int, stdout: str = "") 
 
 
 def missing(stderr: str) -> Iterator[str]:
-    """What a launcher or a shell says of a program that is not there, in words."""
+    """Messages on programs that a launcher or a shell did not find."""
     for pattern in MISSING:
         if found := re.search(pattern, stderr):
             node = found.groupdict().get("node")
@@ -165,7 +165,7 @@ def _stated(lines: Sequence[str]) -> list[str]:
 
 
 def _bounded(text: str) -> str:
-    """Of a text that is too long, the beginning and the end."""
+    """The beginning and the end of a text that is too long."""
     half = LONGEST_REASON // 2
     return text if len(text) <= LONGEST_REASON else f"{text[:half]} ... {text[-half:]}"
 
@@ -183,7 +183,7 @@ def silent(lines: Sequence[str], ranks: int) -> str:
 
 
 def cut_short(state: str | None, stderr: str) -> bool:
-    """Whether ReFrame's state of a job, or else Slurm in its error output, says that the batch
+    """True if ReFrame's state of a job, or else Slurm in its error output, says that the batch
     system ended it: without accounting, ReFrame knows no state."""
     return _known(state) is not None or bool(re.search(r"\*\*\* JOB \S+ ON \S+ CANCELLED", stderr))
 
@@ -203,7 +203,7 @@ def _state(state: str | None, facts: Mapping[str, str], stderr: str) -> str | No
 
 
 def _asked(scheduler: str, job_id: str) -> dict[str, str]:
-    """What the batch system knows of the job; nothing if it does not answer."""
+    """Facts of the job from the batch system; none if it does not answer."""
     if scheduler not in _QUESTIONS:
         return {}
     command, fact = _QUESTIONS[scheduler]
@@ -217,6 +217,6 @@ def _asked(scheduler: str, job_id: str) -> dict[str, str]:
 
 
 def _on(nodes: Sequence[str]) -> str:
-    """Of many nodes the first four."""
+    """The first four of many nodes."""
     more = f" and {len(nodes) - 4} more" if len(nodes) > 4 else ""
     return f" on {', '.join(nodes[:4])}{more}" if nodes else ""

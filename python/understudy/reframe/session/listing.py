@@ -1,5 +1,5 @@
-"""What a listing (reframe -l) amounts to: cases, bytes and time, in lines on stderr, and as JSON
-in the file that UNDERSTUDY_LISTING names."""
+"""Totals of a listing (reframe -l): cases, bytes and time, in lines on stderr, and as JSON in the
+file that UNDERSTUDY_LISTING names."""
 
 import json
 import os
@@ -21,7 +21,7 @@ VARIABLE = "UNDERSTUDY_LISTING"
 
 @dataclass(slots=True, kw_only=True)
 class Total:
-    """Of the cases that run; `nodes` and `ranks_per_node` are those of the largest."""
+    """Totals of the cases that run; `nodes` and `ranks_per_node` are those of the largest."""
 
     cases: int = 0
     moved_bytes: int = 0
@@ -47,7 +47,7 @@ def summarize(testcases: Iterable[Any]) -> None:
 
 
 def lines(testcases: Iterable[Any]) -> Iterator[str]:
-    """Of ReFrame's test cases; those that measure nothing are not counted."""
+    """Lines for ReFrame's test cases; those that measure nothing are not counted."""
     total = Total()
     reasons: dict[str, list[str]] = {}  # by what they have in common
     missing: dict[str, int] = {}  # cases by what this host lacks

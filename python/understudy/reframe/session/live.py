@@ -28,8 +28,8 @@ TAIL = 0.99
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figures:
-    """Of the writes of one case, or of its reads where it has no others: payload over the times of
-    all dumps, and those times."""
+    """Figures of the writes of one case, or of its reads where it has no others: payload over the
+    times of all dumps, and those times."""
 
     operation: str
     bandwidth_bytes_per_s: float
@@ -44,7 +44,7 @@ class Figures:
 
 
 def figures(measured: Iterable[Measurement | None]) -> Figures | None:
-    """Of the runs of a case; None where none has dumps that took time."""
+    """Figures of the runs of a case; None where none has dumps that took time."""
     every = [s for m in measured if m for r in m.repetitions for s in r.streams]
     for operation in ("write", "read"):
         dumps = [d for s in every if s.operation == operation for d in s.dumps]

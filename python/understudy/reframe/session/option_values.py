@@ -1,4 +1,4 @@
-"""What -S and -P of the command line may name, and which values they take."""
+"""Names that -S and -P of the command line may have, and their values."""
 
 import math
 from typing import Any, NoReturn
@@ -49,7 +49,7 @@ def check_names() -> None:
 
 
 def has_variable(test: str | None, name: str) -> bool:
-    """Whether a class of tests that ReFrame has loaded (None: any) has a variable."""
+    """True if a class of tests that ReFrame has loaded (None: any) has a variable."""
     return any(
         reframe_internals.has_variable(loaded, name)
         for loaded in reframe_internals.loaded_tests(test)
@@ -57,7 +57,7 @@ def has_variable(test: str | None, name: str) -> bool:
 
 
 def of_variable(test: Any, name: str) -> str:
-    """What a variable of a class of tests takes, in words."""
+    """Values that a variable of a class of tests takes, in words."""
     types = [kind.__name__ for kind in reframe_internals.variable_types(test, name)]
     words = dict.fromkeys(VALUES.get(kind, kind) for kind in types if kind != "NoneType")
     if "Size" in types:
@@ -66,8 +66,8 @@ def of_variable(test: Any, name: str) -> str:
 
 
 def expected(test: str | None, name: str, value: str) -> str | None:
-    """What -P takes for a variable or parameter instead of a value: None where some class takes
-    it, and no text where none has the name. ReFrame goes on with other cases."""
+    """Values that -P takes for a variable or parameter instead of this one: None if some class
+    takes it, empty if none has the name. ReFrame goes on with other cases."""
     words = ""
     for loaded in reframe_internals.loaded_tests(test):
         words_of_test = _expected_by(loaded, name, value)
@@ -78,7 +78,7 @@ def expected(test: str | None, name: str, value: str) -> str | None:
 
 
 def _expected_by(test: Any, name: str, value: str) -> str | None:
-    """What a class of tests takes instead of a value; as `expected`."""
+    """Values that a class of tests takes instead of this one; as `expected`."""
     if reframe_internals.has_variable(test, name):
         return (
             None if reframe_internals.takes_value(test, name, value) else of_variable(test, name)
@@ -96,5 +96,5 @@ def _expected_by(test: Any, name: str, value: str) -> str | None:
 
 
 def number(value: float | None, lowest: float) -> bool:
-    """Whether a number is finite and at least the lowest; None is the default."""
+    """True if a number is finite and at least the lowest; None is the default."""
     return value is None or (math.isfinite(value) and value >= lowest)

@@ -249,7 +249,7 @@ def _keep(
 
 
 def _value(variable: str) -> str | None:
-    """What -S gives a variable, of all checks or of one; None where it gives nothing."""
+    """Value that -S gives a variable, of all checks or of one; None where it gives none."""
     words = (word.partition("=") for word in _given().setvar)
     values = [value for name, _, value in words if name.rpartition(".")[2] == variable]
     return values[-1] if values else None
@@ -290,7 +290,7 @@ def note_run(check: Any) -> None:
 
 
 def note_work() -> None:
-    """What is no case of a check has run, such as a job in which others run."""
+    """Note work that is no case of a check, such as a job in which others run."""
     _progress.ran += 1
 
 
@@ -307,7 +307,7 @@ def note_verdict(
     verdict: str,
     measured: Iterable[Measurement | None],
 ) -> None:
-    """What came of a case that ended."""
+    """Note the result of a case that ended."""
     _progress.live.end(
         _name(check),
         moved_bytes,
@@ -339,7 +339,7 @@ def note_skip(reason: str | None, tags: Iterable[str]) -> None:
 
 
 def _given() -> argparse.Namespace:
-    """What the command line says of variables, parameters and the system."""
+    """Options of the command line for variables, parameters and the system."""
     return _parsed(tuple(sys.argv[1:]))
 
 

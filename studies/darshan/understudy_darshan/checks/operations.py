@@ -131,7 +131,7 @@ class Operations(Observed):
         )
 
     def _version(self, run: PlannedRun) -> str:
-        """Of Darshan, from the log of a run; an UnderstudyError if it did not see each file."""
+        """Version of Darshan in a run's log; an UnderstudyError if it did not see each file."""
         with open_log(self._staged(run.folder / LOG)) as log:
             seen = sum(int((b["POSIX_OPENS"] > 0).sum()) for b in log.records("POSIX"))
             if seen < self.files:

@@ -72,7 +72,7 @@ class Overhead(Observed):
 
     @run_after("setup")
     def use_ior_of_the_nodes(self) -> None:
-        """What is on PATH here says nothing of the nodes of a batch system."""
+        """Use IOR by name: PATH here says nothing of the nodes of a batch system."""
         if not self.local and not self.is_chosen:
             self.program = IOR
 
@@ -178,7 +178,7 @@ class Overhead(Observed):
         return row
 
     def _version(self, run: PlannedRun) -> str:
-        """Of Darshan, from the log of a run; an UnderstudyError if it did not see the data."""
+        """Version of Darshan in a run's log; an UnderstudyError if it did not see the data."""
         with open_log(self._staged(run.folder / LOG)) as log:
             written = sum(
                 int(block["POSIX_BYTES_WRITTEN"].sum()) for block in log.records("POSIX")
@@ -245,7 +245,7 @@ class Overhead(Observed):
 
 
 def pattern(ranks: int, block_bytes: int) -> Workload:
-    """What IOR does, for the player."""
+    """Pattern of IOR, for the player."""
     data = Variable(name="data", type="byte", shape=(ranks * block_bytes,))
     how = "The pattern of the evaluation of Darshan 3.0.0."
     return Workload(

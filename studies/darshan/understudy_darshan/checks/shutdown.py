@@ -47,7 +47,7 @@ class Shutdown(Observed):
 
     @property
     def bytes_needed(self) -> int:
-        """Of one log at a time, 100 B for each of 1,024 files of a process."""
+        """Bytes of one log at a time, 100 B for each of 1,024 files of a process."""
         return int(MIB + self.ranks * 1024 * 100)
 
     def idle_s(self) -> float:
@@ -145,7 +145,7 @@ def _archived(path: Path) -> dict[str, float]:
 
 
 def _sizes(log: LogSize) -> Iterator[tuple[str, float]]:
-    """Of the parts of a log, as in Table II of the paper."""
+    """Sizes of the parts of a log, as in Table II of the paper."""
     regions = {region.name: region for region in log.regions}
     records = [regions[m].record_bytes for m in ("POSIX", "MPI-IO") if m in regions]
     names = next((r for name, r in regions.items() if name == NAMES and r.records), None)

@@ -212,7 +212,7 @@ def _paths(logs: Sequence[Path]) -> tuple[list[Path], list[str]]:
 
 
 def _identity(path: Path) -> object:
-    """Of a file, whatever it is called; hard links are apart, as each is a name to replace."""
+    """Identity of a file by any name; hard links are apart, as each is a name to replace."""
     status = _status(path)
     if status is None:
         return path

@@ -1,1 +1,1 @@
-"""What Darshan costs: operations, overhead and shutdown."""
+"""Costs of Darshan: operations, overhead and shutdown."""

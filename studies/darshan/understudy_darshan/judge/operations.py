@@ -1,4 +1,4 @@
-"""What Darshan adds to single operations: seconds and instructions of open, write and close."""
+"""Costs of Darshan in single operations: seconds and instructions of open, write and close."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

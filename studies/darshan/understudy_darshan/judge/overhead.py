@@ -1,4 +1,4 @@
-"""What Darshan's instrumentation costs a program: its I/O time with Darshan and without it.
+"""Overhead of Darshan's instrumentation: a program's I/O time with Darshan and without it.
 
 In each round the program runs without Darshan twice (the second is the control) and once under
 each version. A round gives a ratio of the time under Darshan to the mean of the two without it,
@@ -23,8 +23,8 @@ METRICS = ("total_s", "elapsed_s")  # first open to last close: IOR's, and the p
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overhead:
-    """Of one version: `change` is the share by which the I/O time grows, `control` that by which
-    two arms without Darshan differ."""
+    """Overhead of one version: `change` is the share by which the I/O time grows, `control` that
+    by which two arms without Darshan differ."""
 
     name: str
     error: transfer.Error
@@ -67,7 +67,7 @@ class Case:
 
 
 def is_of(run: Run) -> bool:
-    """Whether a run is an arm of such a job."""
+    """True if a run is an arm of such a job."""
     arm = run.identity.arm or ""
     return arm in (WITHOUT, CONTROL) or arm.startswith(UNDER)
 

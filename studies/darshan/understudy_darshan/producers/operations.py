@@ -83,7 +83,7 @@ def of_player(
 
 
 def _seconds(measured: Played) -> Iterator[tuple[str, float]]:
-    """Of an operation of each kind, on average."""
+    """Mean seconds of an operation, by kind."""
     phases = [
         phase
         for repetition in measured.repetitions

@@ -23,7 +23,7 @@ BANDWIDTH, DUMP_BANDWIDTH = "bandwidth_bytes_per_s", "dump_bandwidth_bytes_per_s
 
 
 class Subject(Protocol):
-    """What a claim is on."""
+    """Subject of a claim."""
 
     @property
     def system(self) -> str: ...
@@ -59,7 +59,7 @@ class Side:
 
 
 def side(row: Any, where: str) -> Side:
-    """Of a YAML row; an UnderstudyError for what is none."""
+    """Read a YAML row; an UnderstudyError if it is no side."""
     if not isinstance(row, dict) or set(row) - set(Side.__slots__):
         raise UnderstudyError(f"{where}: expected the keys {', '.join(Side.__slots__)}")
     for key in NUMBERS:
@@ -84,7 +84,7 @@ def selected(subject: Subject, of: Side, every: Sequence[Run]) -> list[Run]:
 
 
 def values(run: Run, stream: str, of: Side) -> list[float]:
-    """What the side takes from each step or repetition of a run; empty where it has none."""
+    """Values of the side in each step or repetition of a run; empty where it has none."""
     if of.time:
         return list(_times(run, stream, of))
     return _bandwidths(run, stream, of.dump)
@@ -131,7 +131,7 @@ def ranks(run: Run) -> int | None:
 
 
 def _bandwidths(run: Run, stream: str, dump: str | None) -> list[float]:
-    """Of every repetition."""
+    """One per repetition."""
     if dump is None:
         return [
             s.value

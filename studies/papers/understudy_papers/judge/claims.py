@@ -1,4 +1,4 @@
-"""What publications claim of a system, held against the records of a sweep.
+"""Claims of publications on a system, compared with the records of a sweep.
 
 A claim stands in configs/references/<system>.yaml under `Claims`, with its source. It is a ratio
 of two means with its bounds (an ordering has one bound, 1), a mean time with its bounds, or the
@@ -216,7 +216,7 @@ def text(claim: Claim, value: float) -> str:
 
 
 def subject(claim: Claim) -> str:
-    """What the value is of, and over what it is taken, for a table."""
+    """Subject of the value, and what it is taken over, for a table."""
     if claim.cases:
         return f"share of cases whose skeleton errs by at most {claim.error:.0%}"
     return f"{claim.of} over {claim.to}" if claim.to else str(claim.of)

@@ -1,4 +1,4 @@
-"""What a replica left on storage, against the sizes that the text of its simulation states.
+"""Errors of a replica's sizes on storage against those that the text of its simulation states.
 
 As Table II of the M-Phys study has them; docs/metrics.md defines the errors.
 """
@@ -97,7 +97,7 @@ class PublishedRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgainstPublished:
-    """What the text says of its own replica, and what the conditions came to."""
+    """Accuracy of the text's own replica, and of the conditions."""
 
     published: Published | None
     rows: list[PublishedRow]

@@ -67,7 +67,7 @@ class Accuracy(Interleaved):
 
     @property
     def step_bytes(self) -> int:
-        """Of all processes."""
+        """Bytes of all processes."""
         return self.bytes_needed
 
     def throughputs(self, arm: Arm) -> list[list[float]]:
@@ -113,7 +113,7 @@ class Accuracy(Interleaved):
         return float(of(list(self._speeds(producer)))) / MIB
 
     def _speeds(self, producer: str) -> Iterator[float]:
-        """Of every step of a program, controls included."""
+        """Throughput of every step of a program, controls included."""
         for arm in self.arms:
             if arm.producer == producer:
                 yield from (speed for run in self.throughputs(arm) for speed in run)

@@ -182,7 +182,7 @@ class SkeletonAccuracy(Accuracy):
 
     @property
     def expected(self) -> GroupBlocks:
-        """What each process writes in a step."""
+        """Blocks that each process writes in a step."""
         return _blocks(self.built.application, self._group, self.ranks)
 
     def reasons(self, here: Any) -> Iterator[str]:
@@ -204,7 +204,7 @@ class SkeletonAccuracy(Accuracy):
         return _bytes(self.built.application, self._group, self.ranks)
 
     def moved_on(self, here: Any) -> int:
-        """Of the step that is verified, and of the rounds; the arms are not known before setup."""
+        """Bytes of the verified step, and of the rounds; the arms are not known before setup."""
         arms = 1 if self.kernel is None else 4
         steps = 1 + arms * self.rounds * self.repetitions
         return int(steps * self.bytes_on(here))

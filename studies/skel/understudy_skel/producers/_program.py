@@ -57,7 +57,7 @@ def read(path: Path, kind: str) -> ProgramRun:
 
 
 def parse(row: dict[str, Any], where: str) -> ProgramRun:
-    """Of a JSON object that is valid by its schema."""
+    """Parse a JSON object that is valid by its schema."""
     old = row["schema"] == "understudy/result/1"
     repetitions = tuple(
         ProgramRepetition(
