@@ -11,8 +11,7 @@ runs the oldest and the newest ReFrame that pyproject.toml allows.
 import re
 import shlex
 import sys
-from abc import ABCMeta
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache, wraps
 from pathlib import Path
@@ -20,79 +19,15 @@ from types import FrameType
 from typing import Any, NoReturn
 
 import reframe as rfm
-from reframe.core.fields import make_convertible, remove_convertible
+from reframe.core.exceptions import ReframeError
 from reframe.core.runtime import runtime
 from reframe.core.schedulers.local import LocalJobScheduler
 from reframe.core.schedulers.pbs import PbsJobScheduler
+from reframe.frontend import loader
 from reframe.frontend.executors import Runner
 from reframe.frontend.executors.policies import SerialExecutionPolicy
-from reframe.frontend.loader import RegressionCheckLoader
 
 FRONTEND = "reframe.frontend.cli"
-RegressionTestMeta: Any = type(rfm.RegressionTest)
-
-
-# -- classes of checks ---------------------------------------------------------------------------
-
-
-class AbstractMeta(RegressionTestMeta, ABCMeta):
-    """ReFrame's metaclass with abstract methods, and a method for a wrong value of -S.
-
-    Missing: a check cannot have abstract methods, because its metaclass is not ABCMeta, and a
-    value that a variable does not take skips the file of the check or ends in a traceback. Does:
-    derives from both metaclasses, and calls `refuse_value`. -P and --repeat call ReFrame's
-    metaclass by its name for a class that has passed it already: such a class is made without it.
-    To drop: once `setvar` reports wrong values, raise NotImplementedError in place of the abstract
-    methods.
-    """
-
-    def __new__(cls, name: str, bases: Any, namespace: Any, **options: Any) -> Any:
-        if "deferrable" in namespace:  # a builtin of class bodies, which ReFrame takes out
-            return super().__new__(cls, name, bases, namespace, **options)
-        return ABCMeta.__new__(cls, name, bases, namespace, **options)
-
-    def setvar(cls, name: str, value: Any) -> bool:
-        try:
-            return bool(super().setvar(name, value))
-        except (TypeError, ValueError):
-            text = remove_convertible(value)
-            if text is value:  # not of the command line
-                raise
-            cls.refuse_value(name, str(text))
-
-    def refuse_value(cls, name: str, text: str) -> NoReturn:
-        """Called with the name of a variable and the text that it does not take."""
-        raise NotImplementedError
-
-
-class Selectable(rfm.RegressionTestPlugin):
-    """Part of a check: a hook between the selection of the tests and the first of them.
-
-    Missing: checks are created before it is known which are selected, and the next hook is in the
-    setup of the first. Does: ReFrame asks every check for its dependencies (`user_deps`) once the
-    selection is known, before it lists or runs any; this calls `before_any_runs` then. To drop:
-    once there is a hook for sessions.
-    """
-
-    def before_any_runs(self) -> None:
-        """Called once the selection is known."""
-
-    def user_deps(self) -> Any:
-        self.before_any_runs()
-        return super().user_deps()
-
-
-def ignore_former_name(test: Any) -> None:
-    """Have ReFrame skip a warning on `variables`, the former name of `env_vars`.
-
-    Missing: ReFrame 4.10 inspects the stack twice for each test to warn of it, even where it
-    suppresses the warning: 40 % of the time of `reframe -l` for a system with many cases. Does:
-    takes the former name of a class, and of those derived from it, as one that never warns. To
-    drop: once ReFrame has dropped `variables`.
-    """
-    former = test.var_space.vars.get("variables")
-    if former is not None and former.is_deprecated():
-        former.field._op = 0
 
 
 # -- variables and parameters --------------------------------------------------------------------
@@ -113,47 +48,19 @@ def loaded_tests(name: str | None) -> Iterator[Any]:
 def has_variable(test: Any, name: str) -> bool:
     """True if a class of tests has a variable.
 
-    Missing: `var_space` is not documented. Does: looks the name up there. To drop: once a test
-    tells its variables.
+    Missing: `var_space` is not documented. Does: looks the name up there. To drop: once ReFrame
+    refuses a -S that no test takes: it warns, and measures without it.
     """
     return name in test.var_space
 
 
-def variable_types(test: Any, name: str) -> list[type]:
-    """The types that a variable of a class of tests takes.
+def has_parameter(test: Any, name: str) -> bool:
+    """Whether a class of tests has a parameter.
 
-    Missing: a variable does not tell its types. Does: reads those of its field. To drop: once a
-    test tells its variables.
+    Missing: `param_space` is not documented. Does: looks the name up there. To drop: once ReFrame
+    refuses a -P that no test takes.
     """
-    return list(test.var_space[name].field.valid_types)
-
-
-def takes_value(test: Any, name: str, text: str) -> bool:
-    """True if a variable of a class of tests takes a text of the command line.
-
-    Missing: a value can only be tried by setting it. Does: sets it on an object that is thrown
-    away. To drop: once a variable can be asked.
-    """
-    try:
-        test.var_space[name].field.__set__(_Target(), make_convertible(text))
-    except (TypeError, ValueError):
-        return False
-    return True
-
-
-class _Target:
-    """Takes a value of a variable."""
-
-
-def parameter_type(test: Any, name: str) -> Callable[[str], Any] | None:
-    """Converter from a text of the command line to a parameter of a class of tests; None if it has
-    no such parameter.
-
-    Missing: `param_space` is not documented. Does: looks the name up there. To drop: once a test
-    tells its parameters.
-    """
-    parameter = test.param_space.params.get(name)
-    return None if parameter is None else parameter.type
+    return name in test.param_space.params
 
 
 def references_of(check: Any) -> Any:
@@ -168,26 +75,24 @@ def references_of(check: Any) -> Any:
 # -- the session ---------------------------------------------------------------------------------
 
 
-def around_loading(load: Callable[[str, Callable[[], Any]], Any]) -> None:
-    """Have a function load each file of checks: it gets the name of the file and what loads it.
+def refuse_broken_files() -> None:
+    """Have a file of checks that cannot be loaded, as with a wrong value of -S, end the session.
 
-    Missing: a file that ends Python ends the session, with the status that it gives. Does: wraps
-    the method that loads a file. To drop: once ReFrame refuses such a file.
+    Missing: ReFrame skips such a file with a warning, and passes without its checks. Does: raises
+    an error where the loader asks how severe one is. To drop: once an option asks for that.
     """
-    load_from_file = RegressionCheckLoader.load_from_file
 
-    @wraps(load_from_file)
-    def loaded(loader: Any, filename: str, *arguments: Any, **options: Any) -> Any:
-        return load(filename, lambda: load_from_file(loader, filename, *arguments, **options))
+    def refuse(*error: Any) -> NoReturn:
+        raise ReframeError(loader.what(*error)) from None
 
-    RegressionCheckLoader.load_from_file = loaded
+    loader.is_severe = refuse
 
 
 def _variables_of_main() -> dict[str, Any]:
     """The local variables of ReFrame's main function; none in a process without it.
 
-    Missing: an object for the session. Does: looks among the callers. To drop: with its callers,
-    `session_uuid` and `selected_cases`.
+    Missing: an object for the session. Does: looks among the callers. To drop: with
+    `session_uuid`.
     """
     frame: FrameType | None = sys._getframe()
     while frame is not None:
@@ -208,17 +113,6 @@ def session_uuid() -> str | None:
     return None if report is None else str(report["session_info"]["uuid"])
 
 
-def selected_cases() -> list[Any] | None:
-    """The test cases that are selected; None before they are known.
-
-    Missing: checks are not told which are selected. Does: reads the list of the main function. To
-    drop: once there is a hook for sessions that gets them.
-    """
-    variables = _variables_of_main()
-    cases = variables.get("testcases")
-    return list(cases) if "testcases_all" in variables and isinstance(cases, list) else None
-
-
 def run_one_by_one() -> None:
     """Run cases one after the other, unless the command line asks for a policy.
 
@@ -232,31 +126,13 @@ def run_one_by_one() -> None:
         module.AsynchronousExecutionPolicy = SerialExecutionPolicy
 
 
-def before_parameterizing(check: Callable[[], None]) -> None:
-    """Call a function before ReFrame gives the cases the values of -P.
-
-    Missing: ReFrame warns of a name that it does not know once for each case. Does: wraps the
-    function that gives the values. To drop: once an unknown name is one error.
-    """
-    module: Any = sys.modules.get(FRONTEND)
-    parameterize = getattr(module, "parameterize_tests", None)
-    if parameterize is None:
-        return
-
-    @wraps(parameterize)
-    def checked(*arguments: Any) -> Any:
-        check()
-        return parameterize(*arguments)
-
-    module.parameterize_tests = checked
-
-
-def after_listing(summarize: Callable[[Iterable[Any]], None]) -> None:
-    """Call a function with the cases of a listing (-l) once it is printed.
+def around_listing(
+    before: Callable[[list[Any]], None], after: Callable[[list[Any]], None]
+) -> None:
+    """Call a function with the cases of a listing (-l) before it is printed, another one after.
 
     Missing: a listing cannot be added to. Does: wraps the function that prints it. To drop: once
-    there is a hook for sessions that gets the selected cases; without the function, nothing is
-    called.
+    there is a hook for sessions that gets the selected cases.
     """
     module: Any = sys.modules.get(FRONTEND)
     listed = getattr(module, "list_checks", None)
@@ -265,8 +141,9 @@ def after_listing(summarize: Callable[[Iterable[Any]], None]) -> None:
 
     @wraps(listed)
     def list_checks(testcases: Any, *arguments: Any, **options: Any) -> None:
+        before(list(testcases))
         listed(testcases, *arguments, **options)
-        summarize(testcases)
+        after(list(testcases))
 
     module.list_checks = list_checks
 
@@ -291,9 +168,9 @@ class Ended:
 
 
 def around_run(
-    before: Callable[[int], None], after: Callable[[Ended], None] = lambda _: None
+    before: Callable[[list[Any]], None], after: Callable[[Ended], None] = lambda _: None
 ) -> None:
-    """Call a function with the number of cases before ReFrame runs them, another one at the end.
+    """Call a function with the cases before ReFrame runs them, another one at the end.
 
     Missing: a session has no hooks, and a session in which nothing ran passes. Does: wraps the
     method that runs all cases. To drop: once there are hooks for the beginning and the end of a
@@ -303,7 +180,7 @@ def around_run(
 
     @wraps(run_all)
     def runall(runner: Any, testcases: Any, *arguments: Any, **options: Any) -> Any:
-        before(len(testcases))
+        before(list(testcases))
         try:
             return run_all(runner, testcases, *arguments, **options)
         finally:
@@ -358,8 +235,9 @@ def use_directories(stage: Path, output: Path) -> None:
 def quote_path_of_local_jobs() -> None:
     """Start local jobs in directories with spaces in their paths, too.
 
-    Missing: ReFrame splits the path of the script as a shell does. Does: gives it the path with
-    escapes while it starts the script. To drop: once ReFrame quotes it.
+    Missing: ReFrame splits the path of the script as a shell does, and starts its first word.
+    Does: gives it the path with escapes while it starts the script. To drop: once ReFrame quotes
+    it.
     """
     submit = LocalJobScheduler.submit
 
@@ -378,8 +256,9 @@ def quote_path_of_local_jobs() -> None:
 def quote_path_of_pbs_jobs() -> None:
     """Start jobs of PBS and Torque in directories with spaces in their paths, too.
 
-    Missing: ReFrame changes to the directory without quotes. Does: quotes it in that line of the
-    script. To drop: once ReFrame quotes it.
+    Missing: ReFrame changes to the directory without quotes, so that the job goes on and writes in
+    the home directory. Does: quotes it in that line of the script. To drop: once ReFrame quotes
+    it.
     """
     emit = PbsJobScheduler.emit_preamble
 
@@ -396,19 +275,20 @@ def quote_path_of_pbs_jobs() -> None:
 
 @cache
 def attach(
-    test: Any,
-    *,
-    on_names: Callable[[], None],
-    on_listing: Callable[[Iterable[Any]], None],
-    on_run: Callable[[int], None],
+    on_selection: Callable[[list[Any]], None],
+    on_listing: Callable[[list[Any]], None],
+    on_run: Callable[[list[Any]], None],
 ) -> None:
-    """Prepare ReFrame for the checks derived from a class, once in a process: `on_names` checks
-    what -S and -P name, `on_listing` gets the cases of a listing, `on_run` the number of cases of
-    a run before it begins."""
-    ignore_former_name(test)
+    """Prepare ReFrame for our checks, once in a process: `on_selection` gets the cases of a
+    listing or a run before it begins, `on_listing` those of a listing after it, `on_run` those of
+    a run before it, if it is not refused."""
     run_one_by_one()
-    before_parameterizing(on_names)
-    after_listing(on_listing)
-    around_run(on_run)
+    around_listing(on_selection, on_listing)
+
+    def before(testcases: list[Any]) -> None:
+        on_selection(testcases)
+        on_run(testcases)
+
+    around_run(before)
     quote_path_of_local_jobs()
     quote_path_of_pbs_jobs()

@@ -3,38 +3,38 @@
 """Base class of all checks: they count in the session, which ends before any of them runs if it is
 asked for something impossible."""
 
+from collections.abc import Sequence
+from typing import Any
+
 import reframe as rfm
-from reframe.core.builtins import run_after
 
 from understudy.reframe import reframe_internals
 from understudy.reframe.session import listing, option_values, session, staging
 
 
-class Checked(
-    reframe_internals.Selectable, rfm.RunOnlyRegressionTest, metaclass=option_values.Abstract
-):
-    """A check, of which the session knows that it was created, skipped, or selected."""
+class Checked(rfm.RunOnlyRegressionTest):
+    """A check, of which the session knows that it was skipped or selected."""
 
     def skip(self, msg: str | None = None) -> None:
         session.note_skip(msg, self.tags)
         super().skip(msg)
 
-    def before_any_runs(self) -> None:
-        option_values.check()
-
-    @run_after("init")
-    def note_creation(self) -> None:
-        session.note_check()
+    @classmethod
+    def before_any_runs(cls, cases: Sequence[Any]) -> None:
+        """End the session if the selected cases, of all checks, cannot be listed or run."""
 
 
-def _prepare_run(cases: int) -> None:
-    session.note_cases(cases)
+def _check_selection(cases: Sequence[Any]) -> None:
+    option_values.check_names()
+    session.check_selection(cases)
+    for kind in dict.fromkeys(type(case.check) for case in cases):
+        if issubclass(kind, Checked):
+            kind.before_any_runs(cases)
+
+
+def _prepare_run(cases: Sequence[Any]) -> None:
+    session.note_cases(len(cases))
     staging.take_directories()
 
 
-reframe_internals.attach(
-    Checked,
-    on_names=option_values.check_names,
-    on_listing=listing.summarize,
-    on_run=_prepare_run,
-)
+reframe_internals.attach(_check_selection, listing.summarize, _prepare_run)

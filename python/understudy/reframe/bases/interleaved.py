@@ -6,7 +6,6 @@ Programs that are compared must meet the same machine, so they share one allocat
 every arm runs once, and the order changes from round to round.
 """
 
-from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -57,17 +56,17 @@ class Interleaved(Placed):
     pairs = variable(alias=rounds)  # what rounds of two arms are called
 
     @property
-    @abstractmethod
     def arms(self) -> Sequence[Arm]:
         """The compared arms."""
+        raise NotImplementedError
 
-    @abstractmethod
     def command(self, arm: Arm, directory: str, measurement: str) -> str:
         """Command for the launcher: it writes data to a directory, its measurement to a file."""
+        raise NotImplementedError
 
-    @abstractmethod
     def faults_of(self, arm: Arm, measured: Measurement) -> Iterator[str]:
         """Where a measurement is not what was asked for."""
+        raise NotImplementedError
 
     def moved_on(self, here: Any) -> int:
         return int(self.rounds * len(self.arms) * self.bytes_on(here))

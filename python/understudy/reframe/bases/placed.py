@@ -5,14 +5,15 @@
 system."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from reframe.core.builtins import fixture, run_after, run_before
 from reframe.core.runtime import runtime
 
-from understudy.reframe import reframe_internals, spack
+from understudy.reframe import spack
 from understudy.reframe.bases import recording
 from understudy.reframe.bases.installed import InstalledBySpack
 from understudy.reframe.bases.recorded import Recorded
@@ -45,10 +46,10 @@ class Placed(Recorded):
     valid_prog_environs = [f"+{MPI}"]
     renamed: dict[str, str] = {}  # former variables; ReFrame only warns of one it does not know
 
-    def before_any_runs(self) -> None:
-        super().before_any_runs()
+    @classmethod
+    def before_any_runs(cls, cases: Sequence[Any]) -> None:
         _expect_programs()
-        _expect_jobs_to_start()
+        _expect_jobs_to_start(frozenset(c.partition for c in cases if isinstance(c.check, Placed)))
 
     @run_after("init")
     def refuse_former_variables(self) -> None:
@@ -111,15 +112,11 @@ def _expect_programs() -> None:
 
 
 @cache
-def _expect_jobs_to_start() -> None:
-    """End the session, once it is known what is selected, if this host cannot start its jobs."""
+def _expect_jobs_to_start(partitions: frozenset[Any]) -> None:
+    """End the session if this host cannot start the jobs of the partitions of selected cases."""
     if not session.asks_to_run(sys.argv[1:]):
         return
     system = runtime().system
-    cases = reframe_internals.selected_cases()
-    partitions = system.partitions
-    if cases is not None:
-        partitions = [case.partition for case in cases if isinstance(case.check, Placed)]
     if fault := batch.fault(partitions):
         session.end(
             f"system {system.name} {fault}; use --dry-run to see its job scripts, or "

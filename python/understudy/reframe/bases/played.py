@@ -32,7 +32,7 @@ from understudy.producers import MEASUREMENT_FILE, player
 from understudy.program.needs import needs
 from understudy.program.sizes import stored_bytes
 from understudy.reframe import spaces
-from understudy.reframe.bases import canary, methods
+from understudy.reframe.bases import canary
 from understudy.reframe.bases.completeness import Asked, faults, unknown_hints, verdict
 from understudy.reframe.bases.methods import PLAYER, cannot_play, is_collective
 from understudy.reframe.bases.placed import Placed
@@ -105,7 +105,6 @@ class Played(Placed):
     workload_sha256 = variable(str, value="", loggable=True)  # known by the setup
 
     axes = tuple(spaces.AXES)
-    choices = {"method": lambda: [AS_DESCRIBED, *methods.choices()]}  # that -P gives
     executable = PLAYER
     arm = "replica"
     keep_files = ["workload.json", MEASUREMENT_FILE, RECORD_FILE]

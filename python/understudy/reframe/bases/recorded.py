@@ -3,7 +3,6 @@
 """Was the work done? What every run of a job leaves: a record, and of the job the verdict."""
 
 import sys
-from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -35,27 +34,27 @@ class Recorded(Promising, Striped):
     session = variable(str, loggable=True)
 
     @property
-    @abstractmethod
     def title(self) -> str:
         """Name of what ran, for the verdict."""
+        raise NotImplementedError
 
     @property
-    @abstractmethod
     def planned_runs(self) -> Sequence[PlannedRun]:
         """The runs of the job, in their order."""
+        raise NotImplementedError
 
     @property
-    @abstractmethod
     def programs(self) -> Sequence[str]:
         """Prefixes of their error messages."""
+        raise NotImplementedError
 
-    @abstractmethod
     def _faults(self) -> Iterator[tuple[PlannedRun | None, str]]:
         """Faults of the job's output, each with its run."""
+        raise NotImplementedError
 
-    @abstractmethod
     def _verdict(self) -> str:
         """Result of a job without a fault, in words."""
+        raise NotImplementedError
 
     @run_after("init")
     def join_session(self) -> None:

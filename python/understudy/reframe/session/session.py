@@ -27,7 +27,7 @@ from reframe.core.runtime import runtime
 from understudy import producers
 from understudy.contracts.measurement import Measurement
 from understudy.contracts.run import Identity, Place
-from understudy.errors import UnderstudyError, one_line, refuse_exit
+from understudy.errors import UnderstudyError, one_line
 from understudy.records import store
 from understudy.reframe import reframe_internals
 from understudy.reframe.session import case_size_vs_memory
@@ -120,24 +120,13 @@ def asks_to_run(arguments: Sequence[str]) -> bool:
 def expect_a_run() -> None:
     """Have this process fail if it is asked to run tests and none runs: without it, a misspelled
     name or a system without its programs passes. Called once, by ReFrame's configuration."""
-    reframe_internals.around_loading(_refuse_exit)
+    reframe_internals.refuse_broken_files()
     if asks_to_run(sys.argv[1:]) or DRY in sys.argv:
         reframe_internals.around_run(_note_begin, _note_end_of_run)
         atexit.register(_fail_without_a_run)
 
 
-def _refuse_exit(filename: str, load: Callable[[], Any]) -> Any:
-    """Our own checks end a session with a message."""
-    try:
-        return load()
-    except SystemExit as error:
-        if isinstance(error.code, str):
-            raise
-        with exit_on_error(), refuse_exit(filename):
-            raise
-
-
-def _note_begin(_: int) -> None:
+def _note_begin(_: list[Any]) -> None:
     _progress.began = True
 
 
@@ -160,7 +149,9 @@ def _fail_without_a_run() -> None:
             _keep(f"the session was ended while these ran: {told}")
     elif not dry:
         _keep_lost()
-    if _progress.ran or _progress.ended or not _progress.began or (dry and _progress.skipped):
+    if not _progress.began and not _progress.ended:
+        _leave()  # a file of checks may have ended Python with another status
+    if _progress.ran or _progress.ended or (dry and _progress.skipped):
         return
     try:
         nothing = nothing_selected(bool(_progress.skipped) or _progress.installing)
@@ -178,9 +169,15 @@ def _fail_without_a_run() -> None:
     if not dry and runtime().system.name != UNKNOWN_HOST:
         with _told():
             _keep(f"nothing ran: {reason}")
+    _leave()
+
+
+def _leave() -> NoReturn:
+    """The status that sys.exit was given stands by now."""
     sys.stdout.flush()
+    sys.stderr.flush()
     logging.shutdown()
-    os._exit(FAILURE)  # the status that sys.exit was given stands by now
+    os._exit(FAILURE)
 
 
 def _keep_lost() -> None:
@@ -253,25 +250,6 @@ def _value(variable: str) -> str | None:
     words = (word.partition("=") for word in _given().setvar)
     values = [value for name, _, value in words if name.rpartition(".")[2] == variable]
     return values[-1] if values else None
-
-
-class _NothingPassed(logging.Filter):
-    """ReFrame's last line of a session in which nothing ran says PASSED."""
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        if not _progress.ran and re.search(r"PASSED.* Ran 0/", str(record.msg)):
-            record.msg = str(record.msg).replace("PASSED", "FAILED", 1).replace("[32m", "[31m", 1)
-        return True
-
-
-_nothing_passed = _NothingPassed()
-
-
-def note_check() -> None:
-    """A check was created."""
-    logger = getlogger().logger
-    if logger is not None and asks_to_run(sys.argv[1:]):
-        logger.addFilter(_nothing_passed)  # no second time
 
 
 def _name(check: Any) -> str:
@@ -355,47 +333,34 @@ def _parsed(arguments: tuple[str, ...]) -> argparse.Namespace:
 
 @cache
 def check_given(
-    knows: Callable[[str | None, str], bool],
-    expects: Callable[[str | None, str, str], str | None],
+    has_variable: Callable[[str | None, str], bool],
+    has_parameter: Callable[[str | None, str], bool],
 ) -> None:
-    """End the session if the command line sets a variable or a parameter that no check has, or a
-    parameter to what is none of its values. Called after all checks are loaded.
-
-    `knows` tells of a class (None: of any) whether it has a variable, `expects` what -P takes
-    instead of a value: None where the value is possible, and no text where the name is unknown.
-    """
-    for word in _given().setvar:
-        name, equals, _ = word.partition("=")
-        test, _, variable = name.rpartition(".")
-        if not equals:
-            end(f"-S {word}: expected NAME=VALUE")
-        if not knows(test or None, variable):
-            where = f"the check {test}" if test else "any selected check"
-            end(f"-S {word}: {variable} is not a variable of {where}")
-    for word in _given().parameterize:
-        name, equals, values = word.partition("=")
-        test, _, parameter = name.rpartition(".")
-        if not equals or not values:
-            end(f"-P {word}: expected NAME=VALUE,VALUE...")
-        for value in values.split(","):
-            expected = expects(test or None, parameter, value)
-            if expected == "":
+    """End the session if the command line sets a variable or a parameter that no check has. Called
+    after all checks are loaded; both tell of a class (None: of any) whether it has a name."""
+    given = _given()
+    for option, words, knows, kind in (
+        ("-S", given.setvar, has_variable, "variable"),
+        ("-P", given.parameterize, has_parameter, "parameter"),
+    ):
+        for word in words:
+            name, equals, value = word.partition("=")
+            test, _, wanted = name.rpartition(".")
+            if not equals or (kind == "parameter" and not value):
+                end(f"{option} {word}: expected NAME=VALUE{',VALUE...' * (kind == 'parameter')}")
+            if not knows(test or None, wanted):
                 where = f"the check {test}" if test else "any selected check"
-                end(f"-P {word}: {parameter} is not a parameter of {where}")
-            if expected is not None:
-                end(f"-P {name}={value}: expected {expected}")
+                end(f"{option} {word}: {wanted} is not a {kind} of {where}")
 
 
-@cache
-def check_selection() -> None:
+def check_selection(cases: Iterable[Any]) -> None:
     """End the session if a selected test was refused; warn of cases that are too small for the
-    mode accept. ReFrame calls this for every check, before it lists or runs any."""
-    cases = reframe_internals.selected_cases()
-    names = None if cases is None else {case.check.unique_name for case in cases}
-    for test, message in _progress.refused.items():
-        if names is None or test in names:
+    mode accept."""
+    cases = list(cases)
+    for case in cases:
+        if message := _progress.refused.get(case.check.unique_name):
             end(message)
-    if _given().mode == ACCEPT and (told := case_size_vs_memory.warning(cases or ())):
+    if _given().mode == ACCEPT and (told := case_size_vs_memory.warning(cases)):
         print(f"understudy: {told}", file=sys.stderr, flush=True)
 
 

@@ -148,7 +148,6 @@ class SkeletonAccuracy(Accuracy):
     verify = variable(typecheck.Bool, value=True, loggable=True)
     aggregators = variable(int, value=0, loggable=True)
 
-    choices = {"method": lambda: methods()}  # that -P gives
     keep_files = [*CONTROLS, *CONTROLS.values(), VERIFIED_RESULT, LISTING]
 
     @run_after("init")
