@@ -6,6 +6,7 @@ import pytest
 
 from tests.support import results as samples
 from tests.support.keys import patterns_of, with_keys, with_patterns
+from tests.support.said import said
 from understudy.contracts.workload import Operation, Workload, parse, provenance_of, runs
 from understudy.model.aggregators import Aggregators, found, scaled
 from understudy.model.scaling import scale
@@ -106,25 +107,17 @@ def test_a_funnel_stays_a_funnel() -> None:
     assert of_scaled(funnel, 8, "weak") == [[(1, 16), (7, 0)], [(1, 4), (7, 0)], [(1, 8), (7, 0)]]
     assert of_scaled(funnel, 8, "strong") == [[(1, 8), (7, 0)], [(1, 2), (7, 0)], [(1, 8), (7, 0)]]
     assert weak.bytes == 2 * funnel.bytes and strong.bytes == funnel.bytes
-    assert weak.source.notes[-1].endswith(
-        ": one rank moves the data of all, and stays the only one; its bytes grow with the ranks"
-    )
+    said("one-rank-moves-data", weak.source.notes[-1])
     entry = provenance_of(strong, "/streams/0/dumps/0/variables/0/decomposition/runs/0/0")
     assert entry is not None and entry.confidence == "likely"
-    assert entry.how == (
-        "scaled strongly from 4 to 8 ranks: one rank moves the data of all, and stays the only one"
-    )
+    said("scaled-strongly-from-ranks", entry.how)
 
 
 def test_there_is_one_aggregator_for_as_many_ranks() -> None:
     four = of_runs([(1, 5), (3, 0), (1, 6), (3, 0)])
     weak = [(1, 5), (3, 0), (1, 5), (3, 0), (1, 6), (3, 0), (1, 6), (3, 0)]
     assert of_scaled(four, 16, "weak") == [weak, weak]
-    assert (
-        scale(four, 16, "weak")
-        .source.notes[-1]
-        .endswith(": one of 4 ranks moves the data of all, as before")
-    )
+    said("one-ranks-moves-data", scale(four, 16, "weak").source.notes[-1])
     assert scale(four, 16, "strong").bytes == four.bytes
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.support import results as samples
+from tests.support.said import said
 from tests.test_accept import accept, finding, marks
 from tests.test_benchmark_producers import GOLDEN
 from understudy import producers
@@ -116,14 +117,14 @@ def test_a_read_of_the_mode_accept_is_told_what_it_lacks(tmp_path: Path) -> None
     assert made.state == "undecided"
     assert "nodes" in made.why and "--mode accept" not in made.why
     [told] = recording.from_cache(runs_)
-    assert told.startswith("the page cache may have served read: use at least 2 nodes")
+    said("page-cache-may-have", told)
     [case] = site_references.cases(runs_)
     refused = {one.name: one.refused for one in case.references}
     assert refused["write_bandwidth"] is None
-    assert str(refused["read_bandwidth"]).startswith("it may come from the page cache: use at")
+    said("may-come-from-page", str(refused["read_bandwidth"]))
     text = site_references.text("sample", [case], None)
     [row] = [row for row in benchmarks.rows(runs_) if row.operation == "read"]
-    assert row.remedy.startswith("use at least 2 nodes")
+    said("use-least-nodes", row.remedy)
     shown = page.render([], beside=benchmarks.rows(runs_))
     assert shown.count('class="range">may come from cache<') == 1 and row.remedy in shown
     assert '\n      "write_bandwidth": [' in text and '\n      # "read_bandwidth": ' in text
@@ -145,10 +146,7 @@ def test_a_volume_below_the_memory_of_the_nodes_is_warned_of(tmp_path: Path) -> 
     small = of_player(tmp_path, memory_bytes=GIB, fsync=True)
     made = finding(tmp_path, small, at_least="1 MiB/s", workload=NAME)
     assert made.state == "pass"
-    assert made.warning == (
-        "7 of 7 runs move less than the memory of their nodes, such as 61.0 MiB of 1.00 GiB: "
-        "caches of servers may take it, too"
-    )
+    said("runs-move-less-than", made.warning)
     mark = {"at_least": "1 MiB/s", "workload": NAME, "cache": "allowed"}
     assert finding(tmp_path, small, **mark).warning == ""
     for k, run in enumerate(small):
@@ -161,7 +159,7 @@ def test_a_volume_below_the_memory_of_the_nodes_is_warned_of(tmp_path: Path) -> 
         tmp_path / "page.html",
     )
     assert found.exit_code == 0, found.output
-    assert f"understudy: warning: mark: {made.warning}\n" in found.stderr
+    said("warning-mark", found.stderr, made_warning=made.warning)
     assert made.warning in (tmp_path / "page.html").read_text()
 
 
@@ -171,5 +169,5 @@ def test_the_page_says_what_would_help(tmp_path: Path) -> None:
         runs.write(tmp_path / str(k) / "run.json", run)
     measured_, failed = conditions.load(producers.find([tmp_path / str(k) for k in range(7)]))
     text = page.render(conditions.group(measured_), failed)
-    assert "may come from cache" in text
-    assert "where the page cache may have served: flush what is written, as --mode accept" in text
+    said("may-come-from-cache", text)
+    said("where-page-cache-may", text)

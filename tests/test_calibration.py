@@ -3,8 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
-import pytest
-
+from tests.support.said import raises, said
 from understudy.errors import UnderstudyError
 from understudy.judge.fidelity.calibration import Measured, load, save, sentence
 from understudy.paths import where
@@ -32,10 +31,7 @@ def test_every_case_counts_that_was_held_out(tmp_path: Path) -> None:
         ROW,
         replace(ROW, explained=None),
     ]
-    assert sentence(rows) == (
-        "Of 4 measured transfers of 2 programs that were held out and described from counters, 1 "
-        "were within 10 % and 1 were not (1 undecided, 1 failed)."
-    )
+    said("measured-transfers-programs-were", sentence(rows))
     assert sentence([]) == ""
     save(tmp_path / "t.csv", rows)
     assert load(tmp_path / "t.csv") == rows
@@ -47,5 +43,5 @@ def test_ours_can_be_read() -> None:
 
 def test_a_table_that_is_none_is_refused(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("application,error\na,much\n", encoding="utf-8")
-    with pytest.raises(UnderstudyError, match=r"t\.csv: cannot read the measured transfers"):
+    with raises(UnderstudyError, "csv-cannot-read-measured"):
         load(tmp_path / "t.csv")

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from tests.support.said import said
 from tests.test_checks import ROOT
 from understudy.cli import main
 from understudy.commands import _campaign, _reframe
@@ -111,9 +112,9 @@ def test_the_sides_run_in_turn(stand_in: Path) -> None:
         for one in _campaign.order("c", n)
     ]
     assert started(stand_in) == wanted
-    assert f"c: 0 of 4 turns are done, seed {_campaign.seed('c')}" in done.stderr
+    said("turns-done-seed", done.stderr, seed=_campaign.seed("c"))
     assert "turn 4, " in done.stderr and "1 passed, 0 failed" in done.stderr
-    assert done.stdout == "understudy compare campaign:c-before campaign:c-after\n"
+    said("compare-campaign-before-campaign", done.stdout)
     compared = CliRunner().invoke(main, shlex.split(done.stdout)[1:])
     assert " 4 turns " in compared.stdout, compared.output
 
@@ -128,7 +129,7 @@ def test_it_tells_what_its_turns_find_and_ends_where_that_is_decided(stand_in: P
     )
     turns = len(started(stand_in)) // 2
     assert turns < 8
-    assert f"decided after {turns} of 8 turns: 1 slower" in " ".join(done.stderr.split())
+    said("decided-after-turns-slower", " ".join(done.stderr.split()), turns=turns)
     done = campaign("--after", "HOW=slow", "--all-turns", turns=4)
     assert done.exit_code == 0 and len(started(stand_in)) == 8
 
@@ -137,10 +138,10 @@ def test_a_campaign_goes_on(stand_in: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert campaign(turns=2).exit_code == 0
     assert campaign(turns=2).exit_code == 0 and len(started(stand_in)) == 4, "nothing is left"
     done = campaign(turns=3)
-    assert done.exit_code == 0 and "c: 2 of 3 turns are done" in done.stderr
+    assert done.exit_code == 0 and said("turns-done", done.stderr)
     assert [line.split()[1] for line in started(stand_in)] == ["1", "1", "2", "2", "3", "3"]
     done = campaign("--after", "SCRATCH=/x", turns=4)
-    assert done.exit_code == 2 and 'c was begun with after [], not ["SCRATCH=/x"]' in done.stderr
+    assert done.exit_code == 2 and said("was-begun-after-scratch", done.stderr)
 
 
 def test_a_turn_with_one_side_is_named_and_run_no_more(stand_in: Path) -> None:
@@ -150,27 +151,27 @@ def test_a_turn_with_one_side_is_named_and_run_no_more(stand_in: Path) -> None:
         (stand_in / "records" / file).unlink()
     done = campaign(turns=2)
     assert done.exit_code == 0, done.stderr
-    assert "c: turn 2 is not whole, and does not count" in done.stderr
-    assert "c: 1 of 2 turns are done" in done.stderr
+    said("turn-whole-does-count", done.stderr)
+    said("turns-done-2", done.stderr)
     assert [line.split()[1] for line in started(stand_in)][4:] == ["3", "3"]
     compared = CliRunner().invoke(main, shlex.split(done.stdout)[1:])
-    assert "c/2: one side only, or its session was ended: does not count" in compared.stdout
+    said("one-side-only-its", compared.stdout)
 
 
 def test_cases_that_fail_count_and_do_not_end_it(stand_in: Path) -> None:
     sides = ("--before", "partition=tmpfs", "--after", "partition=disk")
     done = campaign(*sides, "--after", "HOW=fail")
     assert done.exit_code == 0 and len(started(stand_in)) == 4
-    assert "after: 0 passed, 1 failed" in done.stderr and "after.log" in done.stderr
+    assert said("after-passed-failed", done.stderr) and "after.log" in done.stderr
     assert " --across place.partition" in done.stdout
     compared = CliRunner().invoke(main, [*shlex.split(done.stdout)[1:], "--fail-below", "10%"])
     assert compared.exit_code == 1
-    assert "failed runs: 0 of 2 before, 2 of 2 after" in " ".join(compared.stdout.split())
+    said("failed-runs-before-after", " ".join(compared.stdout.split()))
 
 
 def test_a_session_that_cannot_start_ends_it(stand_in: Path) -> None:
     done = campaign("--after", "HOW=refuse")
-    assert done.exit_code == 2 and "reframe: error: no such file" in done.stderr
+    assert done.exit_code == 2 and said("reframe-error-no-such", done.stderr)
     assert "last line" not in done.stderr and len(started(stand_in)) <= 2
 
 
@@ -193,12 +194,12 @@ def test_a_signal_ends_the_session_and_the_campaign_goes_on(
     process.send_signal(number)
     stderr = process.communicate()[1]
     assert process.returncode == 128 + number
-    assert f"c: ended by {number.name}; the same command goes on" in stderr
+    said("ended-same-command-goes", stderr, number_name=number.name)
     assert "Traceback" not in stderr
     side = _campaign.order("c", 1)[0]
     assert "ABORTED" in (stand_in / f"out/campaigns/c/turn-1-{side}.log").read_text()
     done = campaign(turns=1)
-    assert done.exit_code == 0 and "turn 1 is not whole" in done.stderr
+    assert done.exit_code == 0 and said("turn-whole", done.stderr)
     assert [line.split()[1] for line in started(stand_in)] == ["1", "2", "2"]
 
 
@@ -210,7 +211,7 @@ def test_an_interrupt_between_two_sessions_is_no_other_end(
 
     monkeypatch.setattr(_campaign.Campaign, "run", interrupted)
     done = campaign()
-    assert done.exit_code == 130 and "c: ended by SIGINT; the same command" in done.stderr
+    assert done.exit_code == 130 and said("ended-sigint-same-command", done.stderr)
 
 
 EXPECTED = "expected partition=NAME, an environment variable such as SCRATCH=/mnt/new, or a "
@@ -253,7 +254,7 @@ def test_records_of_that_name_without_a_turn_are_refused(stand_in: Path) -> None
         del row["identity"]["turn"]
         path.write_text(json.dumps(row))
     done = campaign(turns=1)
-    assert done.exit_code == 2 and "has runs of no turn; expected another name" in done.stderr
+    assert done.exit_code == 2 and said("has-runs-no-turn", done.stderr)
 
 
 SELECTION = (
@@ -275,9 +276,9 @@ def test_partitions_are_compared_end_to_end(here: Path) -> None:
     sides = ("--before", "partition=tmpfs", "--after", "partition=disk")
     done = campaign(*sides, "--dry-run", "--", *SELECTION)
     assert done.exit_code == 0, done.output
-    assert "c: 2 turns of two sessions" in done.stdout
+    said("turns-two-sessions", done.stdout)
     assert f"turn 2: {', '.join(_campaign.order('c', 2))}" in done.stdout
-    assert "after: each session: 1 cases move " in done.stdout
+    said("after-each-session-cases", done.stdout)
     assert not (here / "records").exists()
     done = campaign(*sides, "--", *SELECTION)
     assert done.exit_code == 0, done.output
@@ -300,7 +301,7 @@ def test_what_reframe_refuses_is_told_in_its_words(here: Path) -> None:
     assert re.search(r"turn 1, \w+: ERROR: invalid mode: 'nosuch' \(.*\.log\)\n", done.stderr)
     done = campaign("--", "-n", "Replai")
     assert done.exit_code == 2, "what never ran can be corrected"
-    assert "nothing ran: no case was selected" in done.stderr
+    said("nothing-ran-no-case", done.stderr)
 
 
 def test_a_session_that_printed_nothing_has_a_message() -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from tests.support.said import said
 from tests.test_campaign import SELECTION
 from understudy.cli import main
 from understudy.commands import _campaign
@@ -142,11 +143,11 @@ def test_a_job_that_is_not_taken_is_one_message(star: Path) -> None:
 
 def test_a_job_that_ended_early_says_how_far_it_came(star: Path) -> None:
     done = CliRunner().invoke(main, [*START, "--", "--mode", "nosuch", *SELECTION])
-    assert done.exit_code == 2 and "invalid mode: 'nosuch'" in done.stderr, done.stderr
+    assert done.exit_code == 2 and said("invalid-mode-nosuch", done.stderr), done.stderr
 
 
 def test_a_system_without_a_batch_system_has_no_job(star: Path) -> None:
     words = ("campaign", "c", "--system", "localhost:disk", "--submit", "--", *SELECTION)
     done = CliRunner().invoke(main, words)
     assert done.exit_code == 2
-    assert "--submit: localhost:disk has no batch system" in done.stderr
+    said("submit-localhost-disk-has", done.stderr)

@@ -19,6 +19,7 @@ import yaml
 from tests.support import player
 from tests.support.keys import patterns_of, with_keys, with_patterns
 from tests.support.needs import need
+from tests.support.said import said
 from understudy import producers
 from understudy.contracts import run as runs
 from understudy.contracts import strict, workload
@@ -363,10 +364,7 @@ def test_verdict_states_the_exact_error(tmp_path: Path) -> None:
     the_dump(row)["bytes"] -= 8653  # of 884,736
     path = tmp_path / "result.json"
     path.write_text(json.dumps(row))
-    assert completeness.verdict(measurements.read(path)) == (
-        "7 dumps of 2 streams on 16 ranks: "
-        "876,083 of 884,736 bytes (error -0.9780%) in 2.00 s on tmpfs"
-    )
+    said("dumps-streams-ranks-bytes", completeness.verdict(measurements.read(path)))
 
 
 @pytest.mark.parametrize(
@@ -519,20 +517,14 @@ def test_too_many_ranks_are_skipped_with_the_reason(titan: Session) -> None:
     done = titan.run("--dry-run", "--system=titan", "-S", "scaling=weak", "-S", f"ranks={ranks}")
     ran, failed, skipped = cases(done.stdout)
     assert (ran, failed, skipped) == (0, 0, 3 * len(METHODS) + 2)
-    assert (
-        f"{ranks} ranks need 18689 nodes, titan:spider has 18688 with 16 ranks each" in done.stdout
-    )
+    said("ranks-need-nodes-titan", done.stdout, ranks=ranks)
 
 
 def test_a_real_run_without_the_batch_system_ends_with_one_message(titan: Session) -> None:
     need("no qsub")
     done = titan.run("-r", "--system=titan")
     assert done.returncode == 1
-    assert done.stderr == (
-        "understudy: system titan needs qsub, which is not on this host; "
-        "use --dry-run to see its job scripts, or `make rehearse SYSTEM=titan` in a checkout to "
-        "run them on a stand-in\n"
-    )
+    said("system-titan-needs-qsub", done.stderr)
     assert "RUN" not in done.stdout
 
 
@@ -574,7 +566,7 @@ def test_a_check_that_is_not_selected_refuses_no_value(titan: Session, name: str
     assert f"- {name} " in done.stdout and "give both" not in done.stderr
     done = titan.run("-l", "--system=titan", "-S", "ranks=2", names=f"^(Replay|{name})")
     assert done.returncode == 1
-    assert "scaling=none with ranks=2: give both" in done.stderr and done.stderr.count("\n") == 1
+    assert said("scaling-none-ranks-give", done.stderr) and done.stderr.count("\n") == 1
 
 
 @pytest.mark.parametrize(
@@ -663,10 +655,7 @@ def test_a_faithful_replay_passes_with_its_verdict(here: Session) -> None:
     done = replay_here(here)
     assert done.returncode == 0, done.stdout + done.stderr
     assert cases(done.stdout) == (1, 0, 0)
-    assert (
-        "verdict: sample posix localhost:tmpfs: 7 dumps of 2 streams on 16 ranks: "
-        "884,736 of 884,736 bytes (error +0.0000%) in 2.00 s on tmpfs"
-    ) in done.stdout
+    said("verdict-sample-posix-localhost", done.stdout)
     assert re.search(
         r"P: checkpoint_bandwidth: 6\.597\d* MiB/s", done.stdout
     )  # 622,592 B in 0.09 s
@@ -685,8 +674,8 @@ def test_a_check_fails_with_the_fault(
     done = replay_here(here)
     assert done.returncode == 1
     assert cases(done.stdout) == (1, 1, 0)
-    assert f"verdict: sample posix localhost:tmpfs: result.json: {FAULTS[spoil]}" in done.stdout
-    assert f"sanity error: result.json: {FAULTS[spoil]}" in done.stdout
+    said("verdict-sample-posix-localhost-2", done.stdout, spoil=FAULTS[spoil])
+    said("sanity-error-result-json", done.stdout, spoil=FAULTS[spoil])
 
 
 @pytest.mark.parametrize("stale", ["started", "directory"])
@@ -698,7 +687,7 @@ def test_a_measurement_of_another_job_fails(stale: str, here: Session) -> None:
     here.program("mpirun", f"{made} >result.json")
     done = replay_here(here)
     assert done.returncode == 1 and cases(done.stdout) == (1, 1, 0)
-    assert f"result.json: environment.{stale}: expected " in done.stdout
+    said("result-json-environment-expected", done.stdout, stale=stale)
     assert record_of(here, "stage").failed
 
 
@@ -749,7 +738,7 @@ def test_a_run_leaves_its_record(here: Session) -> None:
     run = record_of(here, "output")
     assert (run.identity.campaign, run.identity.tags) == ("upgrade", ("before", "quiet"))
     assert run.identity.arm == "replica" and run.identity.round is None
-    assert run.identity.case == "Replay %workload=sample %method=posix %stripe_count=default"
+    said("replay-workload-sample-method", run.identity.case)
     report = json.loads((here.folder / "report.json").read_text())
     [case] = report["runs"][0]["testcases"]
     assert run.identity.session == case["session"] and run.identity.session
@@ -759,7 +748,7 @@ def test_a_run_leaves_its_record(here: Session) -> None:
     assert [node.ranks for node in place.nodes] == [16]
     assert run.storage.source == STORAGE["source"]
     assert run.storage.default_layout == STORAGE["default_layout"]
-    assert run.storage.health == "healthy; after the job: degraded"
+    said("healthy-after-job-degraded", run.storage.health)
     assert (run.producer.exit_status, run.producer.failure) == (0, None)
     assert run.measurement is not None and run.samples
     asked = (here.folder / "asked").read_text().splitlines()
@@ -803,16 +792,14 @@ def test_a_failed_run_leaves_its_record_with_the_error_message(here: Session) ->
 
 
 def test_a_file_that_another_rank_removed_is_not_the_cause(here: Session) -> None:
-    said = (
+    told = (
         "understudy: rank 4 on n7: posix: cannot open /s/a: No such file or directory (posix.c:1)",
         "understudy: rank 0 on n5: posix: cannot write /s/a: No space left on device (posix.c:2)",
     )
-    here.program("mpirun", f"printf '%s\\n' '{said[0]}' '{said[1]}' >&2; exit 1")
+    here.program("mpirun", f"printf '%s\\n' '{told[0]}' '{told[1]}' >&2; exit 1")
     done = replay_here(here)
     assert done.returncode == 1
-    assert f"verdict: sample posix localhost:tmpfs: the job ended with status 1: {said[1]}" in (
-        done.stdout
-    )
+    said("verdict-sample-posix-localhost-3", done.stdout, told=told[1])
 
 
 def test_the_rank_that_others_wait_for_is_told(here: Session) -> None:
@@ -823,7 +810,7 @@ def test_the_rank_that_others_wait_for_is_told(here: Session) -> None:
     here.program("mpirun", f"printf '%s\\n' '{waits}' '{hangs}' >&2; exit 1")
     done = replay_here(here)
     told = f"{hangs}; nothing from ranks 2, 3, 4, 5 and 10 more"
-    assert f": the job ended with status 1: {told}\n" in done.stdout
+    said("job-ended-status", done.stdout, told=told)
 
 
 def test_a_measurement_that_proves_no_work_is_recorded_as_failed(here: Session) -> None:
@@ -855,7 +842,7 @@ def test_a_layout_that_is_not_given_ends_the_job(here: Session) -> None:
         "understudy-storage", "echo 'understudy: /x: asked for 4 stripes, got 1' >&2; exit 1"
     )
     here.program("mpirun", f"touch {here.folder}/started")
-    assert "the job ended with status 1: understudy: /x: asked for 4" in replay_here(here).stdout
+    said("job-ended-status-asked", replay_here(here).stdout)
     assert not (here.folder / "started").exists()
     assert record_of(here, "stage").producer.exit_status == 1
 
@@ -864,7 +851,7 @@ def test_a_method_that_the_build_lacks_is_skipped_with_its_reason(here: Session)
     here.program("understudy-replay", "echo 'posix    unavailable: there is no POSIX'")
     done = replay_here(here)
     assert cases(done.stdout) == (0, 0, 1)
-    assert "[posix: there is no POSIX]" in done.stdout
+    said("posix-there-no-posix", done.stdout)
 
 
 def test_a_workload_that_does_not_fit_is_skipped_with_both_sizes(tmp_path: Path) -> None:
@@ -941,7 +928,7 @@ def test_references_hold_under_their_condition(
     leave(here, played(here.text, "posix", 0.1, "tmpfs"))
     here.environment["RFM_REFERENCE_PREFIX"] = str(here.folder)
     accept = ("-S", "Replay.require_reference=1")
-    assert "no reference for checkpoint_bandwidth, " in replay_here(here, *accept).stdout
+    said("no-reference-checkpoint-bandwidth", replay_here(here, *accept).stdout)
     [record] = (here.folder / "out" / "records").rglob("*.json.gz")
     key = site_references.condition(runs.load(record))
     names = {
@@ -963,11 +950,8 @@ def test_the_mode_accept_demands_references(here: Session) -> None:
     off = ("-S", "Replay.fsync=0", "-S", "Replay.restart=0", "-S", "Replay.drop_cache=0")
     done = replay_here(here, "--mode=accept", *off)
     assert done.returncode == 1
-    assert (
-        "no reference for checkpoint_bandwidth, viz_bandwidth, elapsed on localhost:tmpfs under "
-        "condition " in done.stdout
-    )
-    assert "; understudy references --system localhost writes them" in done.stdout
+    said("no-reference-checkpoint-bandwidth-2", done.stdout)
+    said("references-system-localhost-writes", done.stdout)
 
 
 @pytest.mark.parametrize(
@@ -1087,16 +1071,16 @@ def test_sizes_are_held_against_those_stated(
     done = hold_against_stated(stated_here)
     assert cases(done.stdout) == (1, int(missed is not None), 0), done.stdout
     assert missed is None or re.search(rf"(?s)failed to meet reference.*{missed}", done.stdout)
-    assert "Table II: error of checkpoints 0.1700% (mean), 0.4300% (maximum)" in done.stdout
+    said("table-ii-error-checkpoints", done.stdout)
 
 
 def test_sizes_are_those_stated_with_the_same_total_only(stated_here: Session) -> None:
     done = hold_against_stated(stated_here, "-S", "scaling=weak", "-S", "ranks=4")
     assert cases(done.stdout) == (0, 0, 1)
-    assert "[sample scaled weakly has other sizes than its simulation; expected" in done.stdout
+    said("sample-scaled-weakly-has", done.stdout)
     leave(stated_here, played(stated_here.text, None, 0.0, "ext4"))
     done = hold_against_stated(stated_here, "-S", "scaling=strong", "-S", "ranks=4")
-    assert "workload: another descriptor was played" in done.stdout  # it was that for 4 ranks
+    said("workload-another-descriptor-was", done.stdout)  # it was that for 4 ranks
 
 
 def test_a_workload_that_its_simulation_does_not_give_is_one_message(
@@ -1105,10 +1089,7 @@ def test_a_workload_that_its_simulation_does_not_give_is_one_message(
     row = small_simulation() | {"runtime_s": 21.0}
     (stated_here.folder / "simulations" / "sample.json").write_text(json.dumps(row))
     done = hold_against_stated(stated_here)
-    assert done.returncode == 1 and done.stderr == (
-        "understudy: sample: the workload differs from what the simulation of that name gives; "
-        "recreate it with understudy compose\n"
-    )
+    assert done.returncode == 1 and said("sample-workload-differs-from", done.stderr)
 
 
 def test_a_listing_composes_no_simulation(stated_here: Session) -> None:
@@ -1126,7 +1107,7 @@ def test_a_method_without_files_has_no_accuracy(stated_here: Session) -> None:
     leave(stated_here, row)
     done = hold_against_stated(stated_here)
     assert cases(done.stdout) == (1, 1, 0)
-    assert "sanity error: visualization: the method hdf5 has no files" in done.stdout
+    said("sanity-error-visualization-method", done.stdout)
 
 
 @pytest.mark.parametrize(
@@ -1174,7 +1155,7 @@ def test_pauses_are_held_against_the_schedule(
 def test_no_pauses_cannot_be_kept(stated_here: Session) -> None:
     done = stated_here.run("-r", "--system=localhost:disk", "-S", "time_scale=0", check="Schedule")
     assert cases(done.stdout) == (0, 0, 1)
-    assert "[there are no pauses with -S time_scale=0]" in done.stdout
+    said("there-no-pauses-time", done.stdout)
 
 
 def test_a_simulation_passes_for_real(stated_here: Session) -> None:

@@ -12,6 +12,7 @@ from click.testing import CliRunner
 
 from tests.darshanlog.corpus import real_logs
 from tests.readers.logs import TRACES
+from tests.support.said import said
 from understudy.cli import main
 from understudy.contracts.workload import load, numbers, parse, provenance_of
 from understudy.darshanlog import open_log
@@ -114,8 +115,8 @@ def test_a_log_by_any_other_name(tmp_path: Path) -> None:
 
 def test_help_says_what_becomes_of_names() -> None:
     text = " ".join(CliRunner().invoke(main, ["describe", "--help"]).stdout.split())
-    assert "the workload contains no name, path, user or host of the source" in text
-    assert "Example: understudy describe app.darshan -o app.json" in text
+    said("workload-contains-no-name", text)
+    said("example-describe-app-darshan", text)
 
 
 def test_there_are_real_logs() -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.said import said
 from tests.test_benchmark_producers import RUN, fake, reframe
 from tests.test_checks import Session, replay_here, sample
 from understudy import producers
@@ -69,8 +70,8 @@ def test_a_launcher_that_refuses_is_told_whole() -> None:
 
 
 def test_hydra_says_on_standard_output_that_a_rank_was_killed() -> None:
-    said = job_failures.message("", ["understudy"], 4, HYDRA)
-    assert said == "YOUR APPLICATION TERMINATED WITH THE EXIT STRING: Killed (signal 9)"
+    told = job_failures.message("", ["understudy"], 4, HYDRA)
+    said("your-application-terminated-exit", told)
 
 
 def test_a_launcher_that_refuses_stands_in_the_verdict_the_record_and_the_page(
@@ -81,7 +82,7 @@ def test_a_launcher_that_refuses_stands_in_the_verdict_the_record_and_the_page(
     (tmp_path / "said").write_text(SLOTS)
     here.program("mpirun", f"cat {tmp_path}/said >&2; exit 1")
     done = replay_here(here)
-    assert f"localhost:tmpfs: the job ended with status 1: {WHOLE}\n" in done.stdout
+    said("localhost-tmpfs-job-ended", done.stdout, WHOLE=WHOLE)
     [kept] = (tmp_path / "out" / "records").rglob("*.json.gz")
     failure = str(producers.load(kept).producer.failure)
     assert failure.endswith(WHOLE)
@@ -160,7 +161,7 @@ def test_a_benchmark_that_fails_is_told_by_what_it_prints(check: str, tmp_path: 
     fake(tmp_path / "bin", "mpirun", check.lower())
     done = reframe(tmp_path, *RUN, "-n", f"^{check}%case=easy%stripe_count=default")
     assert done.returncode == 1
-    assert f"the job ended with status 134: {FULL}" in done.stdout, done.stdout
+    said("job-ended-status", done.stdout, FULL=FULL)
 
 
 @pytest.mark.parametrize("check", ["Ior", "Mdtest"])
@@ -172,4 +173,4 @@ def test_a_benchmark_that_the_nodes_lack_is_told(check: str, tmp_path: Path) -> 
     fake(program.parent, "mpirun", f'rm -f {program}; exec {real} "$@"')
     done = reframe(tmp_path, *RUN, "-n", f"^{check}%case=easy%stripe_count=default")
     assert done.returncode == 1
-    assert f"{program.name}: not found on node {os.uname().nodename}" in done.stdout, done.stdout
+    said("found-node", done.stdout, program_name=program.name, nodename=os.uname().nodename)

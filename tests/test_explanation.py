@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.readers.synthetic import Run
+from tests.support.said import said
 from understudy.commands import describe
 from understudy.inference.score.explanation import (
     BESIDE,
@@ -183,8 +184,8 @@ def test_what_is_not_known_of_a_contradicted_part_is_said(tmp_path: Path) -> Non
     run.write("/s/a", MIB, 1.0, rank=0, calls=4, CONSEC_WRITES=1, MMAPS=1)
     log = of_run(run, tmp_path)
     assert writing(log) in log.of(CONTRADICTED) and writing(log) in log.lacking()
-    said = [note for note in log.notes() if " writing output-0 " in note]
-    assert [note.split(":")[0] for note in said] == ["Contradicted", "Not known"]
+    told = [note for note in log.notes() if " writing output-0 " in note]
+    assert [note.split(":")[0] for note in told] == ["Contradicted", "Not known"]
 
 
 def test_opens_of_directories_may_be_none_of_files(tmp_path: Path) -> None:
@@ -504,4 +505,4 @@ def test_readers_of_what_one_rank_wrote_may_all_read_the_same(tmp_path: Path) ->
     for rank in range(2):
         run.read("/s/a", 4 * MIB, 9.0, rank=rank, calls=4, MAX_BYTE_READ=4 * MIB - 1)
     part = reading(of_run(run, tmp_path))
-    assert "bytes of the files up to the last one read" in str(part.differences)
+    said("bytes-files-up-last", str(part.differences))

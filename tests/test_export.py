@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from tests.support.said import said
 from understudy import export
 from understudy.cli import main
 from understudy.contracts import workload
@@ -95,11 +96,7 @@ def test_a_label_is_refused_by_its_key(tmp_path: Path) -> None:
     path.write_text(labelled("secret_field").to_text())
     status, out, wrong = run(str(path), "-o", str(tmp_path / "a"))
     assert status == 2 and out == "" and not (tmp_path / "a").exists()
-    assert wrong == (
-        "understudy: n-1: labels.checkpoint/density: 'secret_field' is a name of the "
-        "source, expected none; describe it without --keep-names, or let names out with "
-        "--keep-names\n"
-    )
+    said("labels-checkpoint-density-secret", wrong)
     status, out, _ = run(str(path), "-o", str(tmp_path / "a"), "--keep-names")
     assert status == 0 and "secret_field" in out
 
@@ -123,9 +120,7 @@ def test_an_archive_is_not_replaced_unasked(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("mine")
     status, _, wrong = run(str(N_1), "-o", str(tmp_path / "a"))
     assert status == 2 and (tmp_path / "a").read_text() == "mine"
-    assert wrong == (
-        f"understudy: {tmp_path}/a: exists already; choose another name or use --force\n"
-    )
+    said("exists-already-choose-another", wrong, tmp_path=tmp_path)
 
 
 @pytest.fixture(scope="module")

@@ -11,6 +11,7 @@ from click.testing import CliRunner
 from matplotlib.figure import Figure
 
 from tests.support.keys import to_keys
+from tests.support.said import raises, said
 from understudy import producers
 from understudy.cli import main
 from understudy.contracts import run as runs
@@ -120,8 +121,8 @@ def test_a_figure_that_fails_while_drawing_is_one_message_and_the_page_is_made(
     done = CliRunner().invoke(main, ["report", str(PLAYER), "-o", str(output)])
     assert done.exit_code == 2 and isinstance(done.exception, SystemExit)
     (message,) = [line for line in done.stderr.splitlines() if "zz.py" in line]
-    assert (
-        message.startswith(f"understudy: {figure}: ") and "the page lacks this figure" in message
+    assert message.startswith(f"understudy: {figure}: ") and said(
+        "page-lacks-this-figure", message
     )
     assert ("line 9: " in message) == (body != "return 1")
     assert "<svg" in output.read_text() and "Is it drawn?" not in output.read_text()
@@ -135,7 +136,7 @@ def test_a_record_of_a_check_is_compared_with_its_measurement(tmp_path: Path) ->
     row["samples"] = [s | {"value": 10 * s["value"]} for s in row["samples"]]
     other = tmp_path / "other.json"
     other.write_text(json.dumps(row))
-    with pytest.raises(UnderstudyError, match="samples: differ from the measurement's"):
+    with raises(UnderstudyError, "samples-differ-from-measurement"):
         recording.load(other)
 
 

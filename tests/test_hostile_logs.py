@@ -10,6 +10,7 @@ import pytest
 
 from tests import fuzz_describe as fuzz
 from tests.readers.synthetic import Run, rank_bytes, sizes
+from tests.support.said import raises, said
 from understudy.contracts.workload import Workload, parse
 from understudy.darshanlog import layouts, open_log
 from understudy.darshanlog import names as names_of
@@ -130,17 +131,15 @@ def test_possible_values_are_kept_without_a_word(tmp_path: Path) -> None:
 def test_a_log_of_an_impossible_time_is_refused(start_s: float, tmp_path: Path) -> None:
     """A damaged start moves the job in `rank`, and its time to other logs."""
     path = tmp_path / "log.darshan"
-    with pytest.raises(
-        UnderstudyError, match=r"the job record has the start time .* s since 1970"
-    ):
+    with raises(UnderstudyError, "job-record-has-start"):
         described(path, names={1: b"/scratch/a"}, POSIX=[GOOD], start_s=start_s)
-    with pytest.raises(UnderstudyError, match=r"the job record has the end time .* s since 1970"):
+    with raises(UnderstudyError, "job-record-has-end"):
         described(path, names={1: b"/scratch/a"}, POSIX=[GOOD], run_time_s=2.0**61)
 
 
 def test_records_that_cannot_be_added_up_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "log.darshan"
-    with pytest.raises(UnderstudyError, match="module POSIX: the records add up to 2"):
+    with raises(UnderstudyError, "module-posix-records-add"):
         described(
             path, POSIX=[GOOD | {"id": n, "POSIX_BYTES_WRITTEN": 1 << 55} for n in range(1, 70)]
         )
@@ -334,7 +333,7 @@ def test_regions_of_zeros_end_soon(module: str, tmp_path: Path) -> None:
     with fuzz.limits():
         notes = darshan.read(path).source.notes
     (note,) = (note for note in notes if "is damaged" in note)
-    assert note.startswith(f"Module {module} was left out: it is damaged: at byte ")
+    said("module-was-left-out", note, module=module)
     assert ZEROS[module] in note
 
 
@@ -437,7 +436,7 @@ def test_a_module_beside_sound_counters_is_left_out_where_it_is_damaged(
     assert workload.bytes == sound.bytes == 4 << 20
     assert workload.source.notes[-1] == sound.source.notes[-1]
     (note,) = (note for note in workload.source.notes if "is damaged" in note)
-    assert note.startswith(f"Module {module} was left out: it is damaged: at byte ")
+    said("module-was-left-out", note, module=module)
     assert str(tmp_path) not in workload.to_text()
 
 
@@ -476,11 +475,11 @@ def test_a_log_of_damaged_counters_or_names_is_refused(module: str, tmp_path: Pa
     slot = 0 if module == "names" else slot_of(parts, module)
     del parts.regions[slot][-3:]
     write_regions(path, parts.header, parts.job, parts.regions, "zlib")
-    with pytest.raises(UnderstudyError, match="the data ends in the middle of a "):
+    with raises(UnderstudyError, "data-ends-middle"):
         darshan.read(path)
 
 
 def test_a_fifo_is_refused_without_waiting(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "x.darshan")
-    with pytest.raises(UnderstudyError, match=r"x.darshan: expected a regular file, not a FIFO"):
+    with raises(UnderstudyError, "darshan-expected-regular-file"):
         open_log(tmp_path / "x.darshan")

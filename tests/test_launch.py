@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.support import player
+from tests.support.said import said
 from tests.test_checks import Session, sample
 from understudy.launch import with_settings
 
@@ -44,4 +45,4 @@ def test_a_case_runs_without_the_environment_of_a_checkout(tmp_path: Path) -> No
     )
     assert done.returncode == 0, done.stdout + done.stderr
     [script] = (tmp_path / "reframe" / "output").rglob("rfm_job.sh")
-    assert 'if [ "$(id -u)" = 0 ]; then' in script.read_text()
+    said("if-id-then", script.read_text())

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from click.testing import CliRunner, Result
 
+from tests.support.said import said
 from understudy import cli, producers
 from understudy.contracts import run as runs
 from understudy.paths import where
@@ -28,14 +29,14 @@ def test_records_are_written_beside_the_results(tmp_path: Path) -> None:
     folder = tree(tmp_path / "old")
     done = migrate(folder, "--system", "s", "--campaign", "first")
     assert done.exit_code == 0, done.output
-    assert done.output.splitlines()[-1] == f"{len(FIXTURES)} migrated, 0 up to date, 0 failed"
+    said("migrated-up-date-failed", done.output.splitlines()[-1], FIXTURES=len(FIXTURES))
     for path in FIXTURES:
         assert (folder / path.stem / "result.json").read_bytes() == path.read_bytes()
         made = runs.load(folder / path.stem / "run.json")
         assert made.measurement == json.loads(path.read_text())
         assert (made.place.system, made.identity.campaign) == ("s", "first")
     again = migrate(folder)
-    assert again.output.splitlines()[-1] == f"0 migrated, {2 * len(FIXTURES)} up to date, 0 failed"
+    said("migrated-up-date-failed-2", again.output.splitlines()[-1], FIXTURES=2 * len(FIXTURES))
 
 
 def test_in_place_keeps_the_measurement_in_the_record(tmp_path: Path) -> None:
@@ -66,7 +67,7 @@ def test_a_damaged_file_is_reported_and_the_others_are_migrated(tmp_path: Path) 
     bad.write_text(text)
     done = migrate(folder)
     assert done.exit_code == 2
-    assert f"{len(FIXTURES) - 1} migrated, 0 up to date, 1 failed" in done.output
+    said("migrated-up-date-failed-3", done.output, FIXTURES=len(FIXTURES) - 1)
     assert done.stderr.count("understudy: ") == 1 and str(bad) in done.stderr
     assert bad.read_text() == text and not bad.with_name("run.json").exists()
 
@@ -85,7 +86,7 @@ def test_a_link_to_nothing_is_not_replaced(tmp_path: Path) -> None:
     (tmp_path / "run.json").symlink_to("elsewhere.json")
     done = migrate(tmp_path / "result.json")
     assert done.exit_code == 2 and done.stderr.count("\n") == 1
-    assert "run.json: is a symbolic link to nothing" in done.stderr
+    said("run-json-symbolic-link", done.stderr)
     assert (tmp_path / "run.json").is_symlink()
 
 
@@ -94,7 +95,7 @@ def test_a_record_of_another_run_is_never_replaced(tmp_path: Path) -> None:
     runs.write(tmp_path / "run.json", producers.record(FIXTURES[1]))
     before = (tmp_path / "run.json").read_bytes()
     done = migrate(tmp_path / "result.json")
-    assert done.exit_code == 2 and "exists already and is the record of another run" in done.stderr
+    assert done.exit_code == 2 and said("exists-already-record-another", done.stderr)
     assert (tmp_path / "run.json").read_bytes() == before
 
 
@@ -103,7 +104,7 @@ def test_what_stands_in_the_way_is_one_message(tmp_path: Path) -> None:
     (tmp_path / "run.json").mkdir()
     done = migrate(tmp_path / "result.json")
     assert done.exit_code == 2 and done.stderr.count("\n") == 1
-    assert "run.json: cannot read the run record" in done.stderr
+    said("run-json-cannot-read", done.stderr)
 
 
 def test_a_workload_names_the_command_that_rewrites_it(tmp_path: Path) -> None:
@@ -117,4 +118,4 @@ def test_what_is_no_measurement_says_what_is_expected(tmp_path: Path) -> None:
     (tmp_path / "result.json").write_text('{"schema": "understudy/player/7"}')
     done = migrate(tmp_path)
     assert done.exit_code == 2
-    assert "player/7 is newer than understudy/player/1" in done.stderr and "upgrade" in done.stderr
+    assert said("player-newer-than-player", done.stderr) and "upgrade" in done.stderr

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from tests.support.said import raises, said
 from understudy.cli import main
 from understudy.errors import UnderstudyError
 from understudy.files import expect_new, new_file
@@ -35,7 +36,7 @@ def test_force_does_not_replace_a_pipe(words: list[str], tmp_path: Path) -> None
     names = {"OUT": str(pipe), "INTO": str(tmp_path / "into")}
     done = CliRunner().invoke(main, [names.get(word, word) for word in words])
     assert done.exit_code in (1, 2) and "Traceback" not in done.output
-    assert f"{pipe}: is no regular file" in done.output
+    said("no-regular-file", done.output, pipe=pipe)
     assert stat.S_ISFIFO(pipe.lstat().st_mode)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["into", "pipe"]
     assert not list((tmp_path / "into").iterdir())
@@ -45,15 +46,15 @@ def test_force_does_not_replace_a_pipe(words: list[str], tmp_path: Path) -> None
 def test_nothing_is_written_in_dev(name: str) -> None:
     path = Path("/dev") / name
     before = sorted(Path("/dev").iterdir())
-    with pytest.raises(UnderstudyError, match="is no regular file"):
+    with raises(UnderstudyError, "no-regular-file-2"):
         expect_new(path, force=True)
-    with pytest.raises(UnderstudyError, match="is no regular file"), new_file(path):
+    with raises(UnderstudyError, "no-regular-file-2"), new_file(path):
         raise AssertionError("a temporary file in /dev")
-    with pytest.raises(UnderstudyError, match="is no regular file"):
+    with raises(UnderstudyError, "no-regular-file-2"):
         page.save("text", path)
     assert sorted(Path("/dev").iterdir()) == before
 
 
 def test_a_folder_is_not_replaced(tmp_path: Path) -> None:
-    with pytest.raises(UnderstudyError, match="is no regular file"), new_file(tmp_path):
+    with raises(UnderstudyError, "no-regular-file-2"), new_file(tmp_path):
         pass

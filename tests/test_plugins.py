@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from tests.support import player
+from tests.support.said import raises, said
 from understudy.contracts import workload
 from understudy.errors import UnderstudyError
 from understudy.paths import ROOT, where
@@ -261,19 +262,23 @@ def test_a_missing_extra_is_one_message(extra: str, tmp_path: Path) -> None:
     with pytest.raises(UnderstudyError) as error:
         load_one(tmp_path, {k: v for k, v in GOOD.items() if k != extra})
     kind = "int | None" if extra.startswith("stripe") else type(GOOD[extra]).__name__
-    assert str(error.value) == (
-        f"{tmp_path}/x.py: partition 'scratch': extra {extra!r}: expected {kind}, got nothing"
+    said(
+        "py-partition-scratch-extra",
+        str(error.value),
+        tmp_path=tmp_path,
+        extra=f"{extra!r}",
+        kind_=kind,
     )
 
 
 def test_an_extra_of_a_wrong_type_is_one_message(tmp_path: Path) -> None:
-    with pytest.raises(UnderstudyError, match=r"extra 'max_nodes': expected int, got '4'$"):
+    with raises(UnderstudyError, "extra-max-nodes-expected"):
         load_one(tmp_path, {**GOOD, "max_nodes": "4"})
 
 
 def test_a_file_without_a_system_is_one_message(tmp_path: Path) -> None:
     (tmp_path / "x.py").write_text("environments = []\n")
-    with pytest.raises(UnderstudyError, match=r"x\.py: system: missing; "):
+    with raises(UnderstudyError, "py-system-missing"):
         systems.load([tmp_path])
 
 
@@ -282,10 +287,7 @@ def test_reframe_ends_with_that_message(tmp_path: Path) -> None:
     (tmp_path / "systems" / "x.py").write_text("environments = []\n")
     done = reframe(tmp_path, "-l", "--system=x", UNDERSTUDY_PATH=str(tmp_path))
     assert done.returncode == 1
-    assert done.stderr == (
-        f"understudy: {tmp_path}/systems/x.py: system: missing; "
-        "expected as in ReFrame's configuration\n"
-    )
+    said("systems-py-system-missing", done.stderr, tmp_path=tmp_path)
 
 
 @pytest.mark.parametrize("status", ["0", "", "3"])
@@ -304,10 +306,7 @@ def test_a_plugin_that_ends_python_ends_the_session_with_one_message(
             tmp_path, action, "--system=localhost", *here, UNDERSTUDY_PATH=str(tmp_path)
         )
         assert done.returncode == 1, done.stdout
-        assert done.stderr == (
-            f"understudy: {path}: the file ends Python with sys.exit({status or None}); expected "
-            "it to define what it is for\n"
-        )
+        said("file-ends-python-sys", done.stderr, path=path, value=status or None)
 
 
 @pytest.mark.parametrize(
@@ -411,17 +410,17 @@ def test_a_fault_in_references_is_seen(
     ],
 )
 def test_references_that_reframe_would_leave_out_end_the_session(
-    entry: str, said: str | None, tmp_path: Path
+    entry: str, told: str | None, tmp_path: Path
 ) -> None:
     path = tmp_path / "x.yaml"
     text = f"Replay:\n  $index: [$partition, workload]\n  x:p:\n    w:\n      elapsed: {entry}\n"
     path.write_text(text)
-    if said is None:
+    if told is None:
         assert set(references.read(path)) == {"Replay"}
         return
     with pytest.raises(SystemExit) as error:
         references.read(path)
-    assert str(error.value).startswith(f"understudy: {path}: ") and said in str(error.value)
+    assert str(error.value).startswith(f"understudy: {path}: ") and told in str(error.value)
 
 
 def test_a_scratch_directory_is_one_word_of_the_shell(tmp_path: Path) -> None:
@@ -442,7 +441,7 @@ def test_a_scratch_directory_is_one_word_of_the_shell(tmp_path: Path) -> None:
         f"set -e; x=$(mktemp -d -p {systems.quoted('$NONE_SUCH')}); echo here",
     ]
     done = subprocess.run(unset, capture_output=True, text=True, env={}, check=False)
-    assert done.returncode != 0 and done.stdout == "" and "NONE_SUCH: is not set" in done.stderr
+    assert done.returncode != 0 and done.stdout == "" and said("none-such-set", done.stderr)
     assert list(tmp_path.iterdir()) == []
-    with pytest.raises(UnderstudyError, match="extra 'scratch': expected a directory, got ''"):
+    with raises(UnderstudyError, "extra-scratch-expected-directory"):
         load_one(tmp_path, GOOD | {"scratch": ""})

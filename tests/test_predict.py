@@ -95,8 +95,8 @@ def test_a_call_moves_no_more_than_its_library_can(
     stream["dumps"] = [stream["dumps"][0] | {"variables": [variable]}]
     shown, path = written(row, tmp_path)
     asked = [player.program(), "-w", path, "--dry-run"]
-    said = subprocess.run(asked, capture_output=True, text=True, check=True).stdout
-    (most,) = map(int, re.findall(r"transfer_bytes +(\d+)", said))
+    told = subprocess.run(asked, capture_output=True, text=True, check=True).stdout
+    (most,) = map(int, re.findall(r"transfer_bytes +(\d+)", told))
     calls = -(-8 * (int(1e9) - 3) // (most // 8 * 8))
     assert calls == (4 if method == "hdf5" else 1)
     found = calls_of(shown.program.streams[0], 4)

@@ -11,6 +11,7 @@ from click.testing import CliRunner, Result
 
 from tests.readers.synthetic import Run
 from tests.support.logs import recompress
+from tests.support.said import said
 from understudy.cli import main
 from understudy.darshanlog.writer import START_S
 from understudy.judge.page.ranking import program_of, rank
@@ -77,10 +78,10 @@ def test_it_says_which_jobs_are_worth_a_replica(folder: Path, tmp_path: Path) ->
     """One of each program that has most of the time or of the bytes."""
     out = tmp_path / "rank.json"
     ranked(folder, "--json", out)
-    said = {row["job"]: row["replicate"] for row in json.loads(out.read_text())["jobs"]}
-    assert said[11] == "yes: its program has 88.5 % of the I/O time"
-    assert said[12] == "yes: its program has 80.8 % of the bytes"
-    assert (said[13], said[14]) == ("as job 11", "")
+    told = {row["job"]: row["replicate"] for row in json.loads(out.read_text())["jobs"]}
+    said("yes-its-program-has", told[11])
+    said("yes-its-program-has-2", told[12])
+    assert (told[13], told[14]) == ("as job 11", "")
 
 
 def test_names_are_hidden(folder: Path, tmp_path: Path) -> None:
@@ -99,10 +100,11 @@ def test_logs_that_cannot_be_read_are_counted_and_named(folder: Path) -> None:
         (folder / f"bad{n}.darshan").write_bytes(b"no log" * n)
     done = ranked(folder, "--limit", "2")
     assert done.exit_code == 0
-    assert "4 jobs in 7 logs" in done.stdout and "and 2 jobs more" in done.stdout
+    said("jobs-logs", done.stdout)
+    said("jobs-more", done.stdout)
     errors = done.stderr.splitlines()
     assert all(f"bad{n}.darshan: " in errors[n] for n in range(3))
-    assert errors[3] == ("understudy: 3 of 10 logs cannot be read; the ranking is without them")
+    said("logs-cannot-read-ranking", errors[3])
 
 
 @pytest.mark.parametrize("nprocs", [0, -1])
@@ -112,19 +114,19 @@ def test_a_log_without_processes_is_counted(nprocs: int, folder: Path) -> None:
     run.log(folder / "empty.darshan")
     done = ranked(folder)
     assert done.exit_code == 0
-    assert f"empty.darshan: the job record has {nprocs} processes" in done.stderr
-    assert "1 of 8 logs cannot be read" in done.stderr
+    said("empty-darshan-job-record", done.stderr, nprocs=nprocs)
+    said("logs-cannot-read", done.stderr)
 
 
 def test_a_directory_without_a_log_that_can_be_read(tmp_path: Path) -> None:
     done = ranked(tmp_path)
-    assert done.exit_code == 2 and "expected at least one file *.darshan" in done.stderr
+    assert done.exit_code == 2 and said("expected-least-one-file", done.stderr)
     (tmp_path / "a.darshan").write_bytes(b"")
     done = ranked(tmp_path)
     assert done.exit_code == 2
-    assert done.stderr.splitlines()[-1].endswith("none of the 1 logs can be read")
+    said("none-logs-can-read", done.stderr.splitlines()[-1])
     done = ranked(tmp_path / "gone")
-    assert done.exit_code == 2 and "No such file" in done.stderr
+    assert done.exit_code == 2 and said("no-such-file", done.stderr)
 
 
 @pytest.mark.parametrize(
@@ -150,8 +152,8 @@ def test_a_copied_log_counts_once(tmp_path: Path) -> None:
     (folder / "again.darshan").write_bytes(first.read_bytes())
     recompress(first, folder / "packed.darshan", "bzip2")
     done = ranked(folder, "--json", out)
-    assert done.exit_code == 0 and done.stdout.startswith("1 job in 3 logs: 15.0 MiB, ")
-    assert done.stderr == ("understudy: 2 copies of logs left out; each log is counted once\n")
+    assert done.exit_code == 0 and said("job-logs-mib", done.stdout)
+    said("copies-logs-left-out", done.stderr)
     made = json.loads(out.read_text())
     assert (made["logs"], made["copied_logs"], made["jobs"][0]["logs"]) == (5, 2, 3)
     assert made["jobs"][0]["written_bytes"] == 12 * MIB
@@ -167,7 +169,7 @@ def test_modules_that_are_not_decoded_are_marked(tmp_path: Path) -> None:
     done = ranked(folder, "--json", out, "--csv", values)
     assert done.exit_code == 0 and done.stderr == ""
     [line] = [line for line in done.stdout.splitlines() if line.split()[0] == "11"]
-    assert line.endswith("its modules DAOS, DFS are not decoded")
+    said("its-modules-daos-dfs", line)
     assert done.stdout.count("not decoded") == 1
     rows = json.loads(out.read_text())["jobs"]
     assert [row["undecoded_modules"] for row in rows] == [[], ["DAOS", "DFS"]]
@@ -181,8 +183,8 @@ def test_a_recompressed_log_of_modules_that_are_not_decoded_counts_once(tmp_path
     log = run.log(tmp_path / "daos.darshan")
     recompress(log, tmp_path / "packed.darshan", "bzip2")
     done = ranked(tmp_path)
-    assert done.exit_code == 0 and done.stdout.startswith("1 job in 1 log: ")
-    assert done.stderr == "understudy: 1 copy of logs left out; each log is counted once\n"
+    assert done.exit_code == 0 and said("job-log", done.stdout)
+    said("copy-logs-left-out", done.stderr)
 
 
 def test_files_of_the_user_are_replaced_only_if_asked(folder: Path, tmp_path: Path) -> None:
@@ -191,9 +193,7 @@ def test_files_of_the_user_are_replaced_only_if_asked(folder: Path, tmp_path: Pa
         mine.write_text("mine")
         done = ranked(folder, option, mine)
         assert done.exit_code == 2 and mine.read_text() == "mine"
-        assert done.stderr == (
-            f"understudy: {mine}: exists already; choose another name or use --force\n"
-        )
+        said("exists-already-choose-another", done.stderr, mine=mine)
         assert ranked(folder, option, mine, "--force").exit_code == 0
         assert mine.read_text() != "mine"
 

@@ -14,6 +14,7 @@ from click.testing import CliRunner, Result
 
 from tests.support import results as samples
 from tests.support.results import cases_in
+from tests.support.said import said
 from understudy import cli, units
 from understudy.contracts import workload
 from understudy.contracts.workload import Provenance, Workload
@@ -492,9 +493,9 @@ def test_a_damaged_record_in_a_folder_does_not_block_the_page(tmp_path: Path) ->
     ran = report(tmp_path / "in", "-o", output)
     assert ran.exit_code == 2
     (line,) = [line for line in ran.stderr.splitlines() if "the page lacks this record" in line]
-    assert line.startswith(f"understudy: {bad}: not a run record")
+    said("run-record", line, bad=bad)
     text = output.read_text(encoding="utf-8")
-    assert "1 record could not be read" in text and "per-process" in text
+    assert said("record-could-read", text) and "per-process" in text
     assert f"<li>{bad}: not a run record" in text
     output.unlink()
     assert_one_message(report(tmp_path / "in", bad, "-o", output), "not a run record", str(bad))
@@ -587,7 +588,7 @@ def test_a_page_of_many_dumps_has_its_limits(
     done = report(path, "-o", tmp_path / "page.html")
     assert done.exit_code == 0 and len(calls) == 2
     text = (tmp_path / "page.html").read_text()
-    assert f"(the first {page.MAX_ROWS} of {count} rows)" in text
+    said("first-rows", text, page_MAX_ROWS=page.MAX_ROWS, count=count)
     found = [unquote(data) for data in re.findall(r'href="data:text/csv[^,]*,([^"]*)"', text)]
     assert max(data.count("\n") for data in found) == values.MAX_VALUES + 2
     assert len(text) < 1000 * count, "some 100 bytes for each value and figure"

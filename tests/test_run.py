@@ -15,6 +15,7 @@ import pytest
 from click.testing import CliRunner
 
 from tests.readers.logs import ALL, TRACES
+from tests.support.said import raises, said
 from understudy.commands import run
 from understudy.darshanlog import synthetic
 from understudy.errors import UnderstudyError
@@ -70,9 +71,9 @@ def test_a_log_that_is_too_large_is_named(tmp_path: Path) -> None:
     done, cases = played(tmp_path, SMALL, large)
     assert {c["workload"] for c in cases if c["result"] == "pass"} == {SMALL.stem}, done.stderr
     reason = "bytes exceed the limit of 4294967296 on localhost"
-    said = [line for line in done.stderr.splitlines() if reason in line]
-    assert said and all("%workload=large " in line for line in said)
-    assert all("-S max_bytes=SIZE" in line for line in said)
+    told = [line for line in done.stderr.splitlines() if reason in line]
+    assert told and all("%workload=large " in line for line in told)
+    assert all("-S max_bytes=SIZE" in line for line in told)
     page = (tmp_path / "index.html").read_text()
     assert reason in page and "%workload=large " in page
 
@@ -84,12 +85,12 @@ def test_the_limit_is_an_option(capsys: pytest.CaptureFixture[str], tmp_path: Pa
     fitted = run._fitted(described, 64, most)
     assert (fitted.name, most) == ("large-weak-1", 4 << 30)
     assert 2 << 30 <= fitted.bytes <= most
-    said = capsys.readouterr().err
-    assert "large moves 36.5 GiB, more than max_bytes (4.00 GiB); it is scaled weakly" in said
+    told = capsys.readouterr().err
+    said("large-moves-gib-more", told)
     more = run._most_bytes(("fsync=1", "max_bytes=100GiB"), "quick")
     assert run._fitted(described, 64, more) is described
     assert run._fitted(described, 8, more).name == "large-strong-4"
-    with pytest.raises(UnderstudyError, match="-S max_bytes: 'much': expected bytes"):
+    with raises(UnderstudyError, "max-bytes-much-expected"):
         run._most_bytes(("max_bytes=much",), "serial")
 
 
@@ -138,7 +139,7 @@ def test_a_trace_of_calls_is_not_shown_to_darshan(tmp_path: Path) -> None:
     )
     done, cases = played(tmp_path, "--mode", "quick", trace)
     assert re.search(r"^\d+ passed, 0 failed, \d+ skipped$", done.stdout, re.M), done.stderr
-    assert "Darshan does not see openat2, by which calls are played: app" in done.stderr
+    said("darshan-does-see-openat", done.stderr)
     assert any(case["result"] == "pass" for case in cases)
 
 
@@ -179,4 +180,4 @@ def test_a_signal_ends_reframe_before_the_command(tmp_path: Path, number: signal
     assert running.wait() == 128 + number
     assert (tmp_path / "ended").exists()
     stderr = (tmp_path / "stderr").read_text()
-    assert stderr.count("ended by") == 1 and f"run: ended by {number.name}; " in stderr
+    assert stderr.count("ended by") == 1 and said("run-ended", stderr, number_name=number.name)

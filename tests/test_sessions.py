@@ -16,6 +16,7 @@ import pytest
 import yaml
 
 from tests.support import results
+from tests.support.said import said
 from tests.test_checks import LISTED, ROOT, Session, cases, leave, of_this_job, played, sample
 from understudy import producers
 from understudy.reframe.session import job_failures
@@ -60,7 +61,7 @@ def test_a_session_that_is_ended_leaves_a_record(here: Session) -> None:
     (kept,) = (here.folder / "out" / "records").rglob("*.json.gz")
     run = producers.load(kept)
     assert run.failed
-    assert str(run.producer.failure).startswith("the session was ended while these ran: Replay ")
+    said("session-was-ended-while", str(run.producer.failure))
 
 
 def test_a_job_that_cannot_be_submitted_leaves_records(here: Session) -> None:
@@ -332,7 +333,7 @@ def test_references_that_cannot_be_read_leave_no_record(here: Session) -> None:
     here.environment["UNDERSTUDY_PATH"] = str(site.parent)
     done = here.run("-r", SYSTEM)
     assert done.returncode == 1 and done.stderr.count("\n") == 1, done.stderr
-    assert done.stderr.startswith(f"understudy: {site}/localhost.yaml: cannot be read: ")
+    said("localhost-yaml-cannot-read", done.stderr, site=site)
     assert not list((here.folder / "out").rglob("*.json.gz"))
 
 
@@ -378,8 +379,8 @@ def test_a_directory_that_has_gone_is_no_skip(here: Session) -> None:
     ]
     assert begun[0::2] == ["RUN", "RUN"] and "RUN" not in begun[1::2]
     kept = list((here.folder / "out" / "records").rglob("*.json.gz"))
-    said = [str(producers.load(path).producer.failure) for path in kept]
-    assert len(said) == 2 and sum("mktemp: " in text for text in said) == 1
+    told = [str(producers.load(path).producer.failure) for path in kept]
+    assert len(told) == 2 and sum("mktemp: " in text for text in told) == 1
 
 
 def test_a_host_that_no_system_names_needs_one(here: Session) -> None:
@@ -405,8 +406,8 @@ def test_a_module_that_cannot_be_loaded_ends_the_job(here: Session) -> None:
     here.program("mpirun", f"touch {here.folder}/started")
     done = here.run("-r", "--system=modular:tmpfs", "-E", "method == 'posix'")
     assert done.returncode == 1 and cases(done.stdout) == (1, 1, 0)
-    assert "verdict: sample posix modular:tmpfs: " in done.stdout
-    assert "the job ended with status 1: no module nothing" in done.stdout
+    said("verdict-sample-posix-modular", done.stdout)
+    said("job-ended-status-no", done.stdout)
     assert not (here.folder / "started").exists()
 
 
@@ -448,7 +449,7 @@ def test_jobs_of_a_pipeline_keep_the_system_and_the_variables(here: Session) -> 
 
     done = run()
     assert done.returncode == 0 and cases(done.stdout) == (1, 0, 0), done.stdout + done.stderr
-    assert "verdict: sample posix localhost:tmpfs: 7 dumps" in done.stdout
+    said("verdict-sample-posix-localhost", done.stdout)
     here.program("understudy-replay", "echo 'posix    unavailable: there is no POSIX'")
     done = run()
     assert done.returncode == 1 and cases(done.stdout) == (0, 0, 1), done.stdout
@@ -469,7 +470,7 @@ def test_the_page_finds_records_below_a_time_stamp(here: Session) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    assert "1 workload, 1 of 2 runs failed" in done.stderr
+    said("workload-runs-failed", done.stderr)
 
 
 SLURM = "slurmstepd: error: *** JOB 7 ON n1 CANCELLED AT 2026-01-01T00:00:00 {why}***\n"
@@ -570,15 +571,15 @@ def test_a_job_without_accounting_is_cut_short_by_what_slurm_writes(
 def test_of_many_nodes_some_are_named() -> None:
     nodes = [f"n{k}" for k in range(9)]
     found = job_failures.told("lsf", "7", "TIMEOUT", nodes, "")
-    assert found == "job 7 on n0, n1, n2, n3 and 5 more reached its time limit"
+    said("job-more-reached-its", found)
 
 
 def test_ranks_that_do_not_say_where_they_are_are_named() -> None:
-    said = [f"understudy: rank {rank} on n1: no progress for 9 s: waits" for rank in (0, 2, 3)]
-    assert job_failures.silent(said, 4) == "; nothing from rank 1"
-    assert job_failures.silent(said[:1], 3) == "; nothing from ranks 1, 2"
+    told = [f"understudy: rank {rank} on n1: no progress for 9 s: waits" for rank in (0, 2, 3)]
+    said("nothing-from-rank", job_failures.silent(told, 4))
+    said("nothing-from-ranks", job_failures.silent(told[:1], 3))
     assert (
-        job_failures.silent([*said, said[0].replace("0", "1", 1)], 4)
+        job_failures.silent([*told, told[0].replace("0", "1", 1)], 4)
         == job_failures.silent([], 4)
         == ""
     )

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from tests.support import player
+from tests.support.said import said
 from understudy.commands.system import Queue, _hosts, _limit
 from understudy.paths import ROOT
 from understudy.reframe import systems
@@ -119,7 +120,7 @@ def test_partitions_of_slurm_and_the_layout_of_lustre(host: Host) -> None:
         30 * 60,
         36 * 3600,
     ]
-    assert "batch: 12 of 16 ranks each, jobs of at most 36:00:00\n" in done.stdout
+    said("batch-ranks-each-jobs", done.stdout)
 
 
 @pytest.mark.parametrize(
@@ -229,10 +230,10 @@ def test_a_file_is_replaced_with_force_alone(host: Host, monkeypatch: pytest.Mon
     file = host.folder / "understudy-site" / "systems" / "mine.py"
     file.write_text("# edited\n")
     done = host.new(*arguments)
-    assert done.returncode == 2 and "mine.py: exists already; " in done.stderr
+    assert done.returncode == 2 and said("mine-py-exists-already", done.stderr)
     assert file.read_text() == "# edited\n"
     done = host.new(*arguments, "-o", "other.py")
-    assert done.returncode == 2 and f"the system 'mine' exists: {file}" in done.stderr
+    assert done.returncode == 2 and said("system-mine-exists", done.stderr, file=file)
     assert host.new(*arguments, "--force").returncode == 0
     assert host.partitions()
 
@@ -361,14 +362,14 @@ def test_this_machine_is_described_without_its_batch_system(host: Host) -> None:
     assert row["scheduler"] == "local"
     cores, ranks = os.cpu_count() or 1, row["extras"]["ranks_per_node"]
     note = f" (more than its {cores} cores: ranks share them)" if ranks > cores else ""
-    assert f"  nodes: 1 of {ranks} ranks each{note}\n" in done.stdout
+    said("nodes-ranks-each", done.stdout, ranks=ranks, note=note)
     text = (host.folder / "understudy-site" / "systems" / "x.py").read_text()
     assert ("ranks share them" in text) is (ranks > cores)
 
 
 def test_ranks_that_share_cores_are_told() -> None:
     few, many = (Queue(name="", nodes=1, cores=16, found=found) for found in (2, 16))
-    assert few.remark == "more than its 2 cores: ranks share them"
+    said("more-than-its-cores", few.remark)
     assert many.remark == "" == Queue(name="q", nodes=4, cores=24).remark
 
 
@@ -383,9 +384,7 @@ def test_a_variable_of_the_scratch_directory(host: Host, monkeypatch: pytest.Mon
     assert row["extras"]["scratch"] == given
     assert systems.expanded(given) == (host.folder, str(host.folder))
     done = host.new("y", "--scratch", "/no/such/$NOBODY/x")
-    assert done.stderr == (
-        "understudy: --scratch /no/such//x (NOBODY is not set): expected a directory\n"
-    )
+    said("scratch-no-such-nobody", done.stderr)
 
 
 def test_endless_output_is_cut(host: Host) -> None:
@@ -394,9 +393,7 @@ def test_endless_output_is_cut(host: Host) -> None:
     (host.bin / "sinfo").chmod(0o755)
     done = host.new("x", "--scratch", str(host.folder))
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
-    assert done.stderr.startswith(
-        "understudy: sinfo -h -o %R|%D|%c|%a|%l: failed with exit status "
-    )
+    said("sinfo-failed-exit-status", done.stderr)
 
 
 def test_text_of_the_machine_is_data(host: Host) -> None:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import pytest
 
+from tests.support.said import raises, said
 from tests.test_checks import LISTED, METHODS, Session, cases, sample
 from tests.test_plugins import GOOD, load_one
 from understudy.errors import UnderstudyError
@@ -210,7 +211,7 @@ def test_sizes_are_those_of_the_player(text: str, size: int) -> None:
 
 @pytest.mark.parametrize("text", ["", "4 MB", "4mb", "-4MB", "4.5MB", "MB", "4MBB", "\u0664MB"])
 def test_other_sizes_are_refused(text: str) -> None:
-    with pytest.raises(UnderstudyError, match="expected bytes, such as 4194304, 4MiB or 4MB"):
+    with raises(UnderstudyError, "expected-bytes-such-mib"):
         parse_size(text)
 
 
@@ -236,7 +237,7 @@ def test_the_mode_accept_demands_nothing_that_a_workload_fixes(tmp_path: Path) -
     missing = "no reference for checkpoint_bandwidth, viz_bandwidth, checkpoint-restart_bandwidth"
     replay = "^Replay%workload=sample%method=posix%stripe_count=default"
     done = session.run("--dry-run", "--system=archer", "--mode=accept", names=replay)
-    assert done.returncode == 1 and f"{missing}, elapsed on archer:work; " in done.stdout
+    assert done.returncode == 1 and said("elapsed-archer-work", done.stdout, missing=missing)
 
 
 @pytest.mark.parametrize(
@@ -273,7 +274,7 @@ def test_a_case_that_its_queue_would_refuse_is_left_out(
 
 @pytest.mark.parametrize("longest", [0, -5, "1h", 1.5, True])
 def test_a_longest_time_is_seconds(longest: object, tmp_path: Path) -> None:
-    with pytest.raises(UnderstudyError, match="extra 'max_seconds': expected seconds, at least 1"):
+    with raises(UnderstudyError, "extra-max-seconds-expected"):
         load_one(tmp_path, GOOD | {"max_seconds": longest})
 
 

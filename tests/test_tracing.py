@@ -17,6 +17,7 @@ from click.testing import CliRunner
 
 from tests.support import damaged_traces
 from tests.support.needs import need
+from tests.support.said import raises, said
 from understudy.cli import main
 from understudy.contracts.workload import Workload, build, load
 from understudy.errors import UnderstudyError
@@ -82,7 +83,7 @@ def test_a_descriptor_that_was_open_before_is_opened() -> None:
     (file,) = found.files
     assert (file.size, found.unended, found.disordered) == (150, 1, 0)
     (note,) = left_out(found.left_out)
-    assert note == "Played: descriptors that were open before, as opens (1 time)."
+    said("played-descriptors-were-open", note)
 
 
 def test_what_a_trace_should_have_is_missed(tmp_path: Path) -> None:
@@ -94,7 +95,8 @@ def test_what_a_trace_should_have_is_missed(tmp_path: Path) -> None:
     source = strace.read(path, below=("/d",)).source
     assert source is not None
     told = " ".join(source.notes)
-    assert "no end of 1 of its processes" in told and "1 of its lines are earlier" in told
+    said("no-end-its-processes", told)
+    said("its-lines-earlier", told)
 
 
 def test_a_place_beyond_all_files_is_a_damaged_line() -> None:
@@ -234,7 +236,7 @@ def test_a_signal_to_the_command_alone_is_passed_on(tmp_path: Path) -> None:
         until((tmp_path / "a").exists)
         running.send_signal(signal.SIGINT)
         assert running.wait(timeout=LIMIT_S) == 128 + signal.SIGINT
-        assert " +++ killed by SIGINT +++\n" in (tmp_path / "a.strace").read_text()
+        said("killed-sigint", (tmp_path / "a.strace").read_text())
     finally:
         (tmp_path / "go").touch()
 
@@ -545,7 +547,7 @@ def prepared(workload: Workload) -> Counter[tuple[str, int | None]]:
 def test_a_trace_of_nothing_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "a.strace"
     path.write_text("no calls\n")
-    with pytest.raises(UnderstudyError, match="expected the output of strace"):
+    with raises(UnderstudyError, "expected-output-strace"):
         strace.read(path)
     path.write_text('7 1.0 openat(AT_FDCWD</d>, "/e/b", O_RDONLY) = 4</e/b> <0.000001>\n')
     with pytest.raises(UnderstudyError, match="describe --below DIRECTORY"):

@@ -13,6 +13,7 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 
+from tests.support.said import said
 from tests.test_compare import keep
 from understudy.cli import main
 from understudy.contracts.acknowledgements import FILE
@@ -107,7 +108,7 @@ def test_a_step_is_told_with_its_days_levels_and_upgrade(site: Path) -> None:
         told(done),
         re.M,
     )
-    assert "1 figure: 1 open change, 0 acknowledged, 1 upgrade" in told(done)
+    said("figure-open-change-acknowledged", told(done))
     assert trend("--fail").exit_code == 1
 
 
@@ -116,7 +117,7 @@ def test_a_drift_is_told_as_one(site: Path) -> None:
         night(site, i, math.exp(-0.02 * i))
     done = trend("--fail")
     assert done.exit_code == 1 and "slower since 2026-08" in told(done)
-    assert "not told apart from a drift" in told(done)
+    said("told-apart-from-drift", told(done))
 
 
 @pytest.mark.parametrize(
@@ -137,7 +138,7 @@ def test_one_session_of_each_case_is_no_figure(tmp_path: Path) -> None:
     alone = replace(found, figures=tuple(f for f in found.figures if not f.several))
     assert alone.figures
     text = page.render("star", alone)
-    assert "One session so far" in text and "<h3>Figures" not in text and "<svg" not in text
+    assert said("one-session-so-far", text) and "<h3>Figures" not in text and "<svg" not in text
 
 
 def test_the_page_begins_with_what_was_found(site: Path, tmp_path: Path) -> None:
@@ -146,7 +147,7 @@ def test_the_page_begins_with_what_was_found(site: Path, tmp_path: Path) -> None
     heads = re.findall(r"<h3>([^<]*)</h3>", text)
     assert heads[:4] == ["Changed", "Failed", "Upgrades", "Figures"]
     assert [head.split()[1] for head in heads[4:7]] == ["calm", "fills", "n"]
-    assert heads[7] == "One session so far, which is no trend"
+    said("one-session-so-far-2", heads[7])
     assert text.count("<figure>") == 3  # none of one dot
     marked = r'<g id="trend-\d-change-\d">\s*<path[^>]*></path>\s*<title>slower since'
     assert len(re.findall(marked, text)) == 3
@@ -208,7 +209,7 @@ def test_a_known_change_is_listed_apart_and_not_open(site: Path, tmp_path: Path)
     done = acknowledge()
     assert done.exit_code == 0 and "change:" not in told(done)
     assert re.search(r"^acknowledged: Replay n .*; me: new # firmware$", told(done), re.M)
-    assert "0 open changes, 1 acknowledged" in told(done)
+    said("open-changes-acknowledged", told(done))
     assert yaml.safe_load((site / FILE).read_text())["changes"][0]["case"] == "Replay n"
     text = draw(tmp_path)
     assert "<h3>Acknowledged</h3>" in text and "<h3>Changed</h3>" not in text
@@ -222,7 +223,7 @@ def test_it_is_known_by_the_day_of_a_session_beside_it(site: Path, date: str) ->
     path.write_text("# mine\n" + path.read_text().replace("2026-08-16", date))
     for i in range(30, 40):
         night(site, i, 0.7, server="2.16")
-    assert "0 open changes, 1 acknowledged" in told(trend())
+    said("open-changes-acknowledged", told(trend()))
 
 
 def test_another_change_is_open_again_and_notes_stay(site: Path) -> None:
@@ -232,9 +233,9 @@ def test_another_change_is_open_again_and_notes_stay(site: Path) -> None:
     path.write_text("# mine\n" + path.read_text())
     for i in range(30, 45):
         night(site, i, 0.4, server="2.16")
-    assert "1 open change, 1 acknowledged" in told(trend())
+    said("open-change-acknowledged", told(trend()))
     done = acknowledge("Replay n@2026-08-31")
-    assert "0 open changes, 2 acknowledged" in told(done)
+    said("open-changes-acknowledged-2", told(done))
     assert path.read_text().startswith("# mine\nschema: understudy/acknowledgements/1\n")
 
 
@@ -242,7 +243,7 @@ def test_another_change_is_open_again_and_notes_stay(site: Path) -> None:
 def test_words_of_a_case_name_it(site: Path, words: str) -> None:
     upgraded(site)
     assert acknowledge(f"{words}@2026-08-16").exit_code == 0
-    assert "0 open changes, 1 acknowledged" in told(trend())
+    said("open-changes-acknowledged", told(trend()))
 
 
 @pytest.mark.parametrize(
@@ -313,7 +314,7 @@ def test_a_time_that_grows_is_told_as_growing() -> None:
             repetition_s=None,
         )
     )
-    assert found.name == "x replica on star, elapsed time"
+    said("replica-star-elapsed-time", found.name)
     (step,) = found.changes
     assert re.fullmatch(
         r"slower since 2026-08-15: \+(9|10)\d %, (9\d\.\d|10\d) → (19|20)\d ms \(last as .*",
@@ -324,4 +325,4 @@ def test_a_time_that_grows_is_told_as_growing() -> None:
 def test_a_selection_without_runs_is_an_error(site: Path) -> None:
     upgraded(site, 2)
     done = CliRunner().invoke(main, ["trend", "--system", "none"])
-    assert done.exit_code == 2 and "none: no run" in done.stderr
+    assert done.exit_code == 2 and said("none-no-run", done.stderr)

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.test_compare import compare, keep, said, site, verdict
+from tests.support.said import said
+from tests.test_compare import compare, keep, site, verdict, words
 from understudy.judge.statistics.night_statistics import SLOWER, UNDECIDED, WITHIN
 
 __all__ = ["site"]  # a fixture
@@ -46,7 +47,7 @@ def test_turns_of_one_night_are_compared_turn_by_turn(site: Path, loss: float, s
     assert found["ratio"] == pytest.approx(1 - loss, rel=0.05)
     text = compare("old", "new").stdout
     assert " 8 turns " in text
-    assert "note: 8 turns in 1 night: what a night does to one side alone is not told" in text
+    said("note-turns-night-what", text)
 
 
 def test_few_turns_are_called_turns(site: Path) -> None:
@@ -72,9 +73,7 @@ def test_a_turn_that_is_not_whole_does_not_count(site: Path) -> None:
     (one,) = found["verdicts"]
     assert one["nights"] == [8, 8] and one["state"] == WITHIN
     assert found["failed_runs"] == {"before": [0, 8], "after": [0, 8]}
-    assert found["notes"][1] == (
-        "c/9, c/10: one side only, or its session was ended: does not count"
-    )
+    said("one-side-only-its", found["notes"][1])
     assert compare("old", "new", "--fail-below", "10%").exit_code == 0
 
 
@@ -92,7 +91,7 @@ def test_runs_with_and_without_a_turn_are_nights(site: Path) -> None:
     side(site, "new", 9, 1.0, 2, turn=None)
     found = verdict()
     assert found["nights"] == [1, 1] and found["turns"] is False
-    assert "note: 1 of 17 runs are of no turn: nights are compared" in compare("old", "new").stdout
+    said("note-runs-no-turn", compare("old", "new").stdout)
 
 
 def test_turns_of_two_campaigns_are_no_pairs(site: Path) -> None:
@@ -101,7 +100,7 @@ def test_turns_of_two_campaigns_are_no_pairs(site: Path) -> None:
         side(site, "new", number, 0.5, 1, turn=f"d/{number}")
     found = verdict()
     assert (found["state"], found["nights"], found["turns"]) == (SLOWER, [1, 1], False)
-    assert "note: no turn is whole: nights are compared" in compare("old", "new").stdout
+    said("note-no-turn-whole", compare("old", "new").stdout)
 
 
 def test_turns_that_never_have_a_case_on_both_sides_are_no_nights(site: Path) -> None:
@@ -127,19 +126,16 @@ def test_turns_that_never_have_a_case_on_both_sides_are_no_nights(site: Path) ->
 def test_history_is_no_part_of_turns(site: Path) -> None:
     turns(site, 8, 0.0)
     keep(site, "past-1", 2, 0.1)
-    words = ("--history", "campaign:past")
-    assert verdict(*words)["nights"] == [8, 8]
-    assert "note: --history does not count" in compare("old", "new", *words).stdout
+    given = ("--history", "campaign:past")
+    assert verdict(*given)["nights"] == [8, 8]
+    said("note-history-does-count", compare("old", "new", *given).stdout)
 
 
 def test_sides_on_two_partitions_are_compared_where_asked(site: Path) -> None:
     turns(site, 8, 0.5, partition="memory")
     done = compare("old", "new", "--fail-below", "10%")
     assert done.exit_code == 3
-    assert (
-        "not compared: Replay n replica on star:disk: ran only before, and on the partition "
-        "memory after; --across place.partition compares them"
-    ) in said(done)
+    said("compared-replay-replica-star", words(done))
     found = verdict("--across", "place.partition")
     assert (found["state"], found["partition"], found["nights"]) == (SLOWER, None, [8, 8])
     assert compare("old", "new", "--across", "place").exit_code == 0

@@ -9,6 +9,7 @@ from click.testing import CliRunner
 
 from tests.support.folds import calls_of, open_at, opens_of, prepared_opens, stored_bytes
 from tests.support.keys import to_keys
+from tests.support.said import raises
 from understudy.cli import main
 from understudy.contracts.workload import Stream, Workload, load, parse, provenance_of
 from understudy.errors import UnderstudyError
@@ -220,7 +221,7 @@ def test_keys_that_do_not_go_together_are_one_message(keys: dict[str, Any], mess
 
 def test_the_dumps_of_all_streams_are_limited_together() -> None:
     many = [dump(repeat={"count": 10**7 - 1, "period_s": 1})]
-    with pytest.raises(UnderstudyError, match=r"streams: expected at most 10000000 dumps in all"):
+    with raises(UnderstudyError, "streams-expected-most-dumps"):
         made(stream(dumps=many), stream(name="more", dumps=many))
 
 
@@ -357,7 +358,7 @@ def test_what_repeated_dumps_appended_can_be_read(count: int) -> None:
 def test_a_stream_is_extended_once() -> None:
     second = stream(name="second", extends="base")
     assert made(BASE, second, stream(name="third", extends="second")).bytes == 3 * 960
-    with pytest.raises(UnderstudyError, match=r"streams\[2\]\.extends: expected a stream that no"):
+    with raises(UnderstudyError, "streams-extends-expected-stream"):
         made(BASE, second, stream(name="third", extends="base"))
 
 
@@ -481,5 +482,5 @@ def test_confidence_follows_from_the_origin() -> None:
 def test_a_new_key_is_unknown_to_the_old_contract(tmp_path: Path) -> None:
     row = json.loads(FIXTURES[0].read_text())
     row["streams"][0]["names"] = 2
-    with pytest.raises(UnderstudyError, match=r"streams\[0\]: key 'names' is unknown"):
+    with raises(UnderstudyError, "streams-key-names-unknown"):
         parse(json.dumps(row), "w.json")

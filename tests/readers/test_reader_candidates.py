@@ -8,6 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from tests.readers.synthetic import Run, only
+from tests.support.said import said
 from understudy import cli
 from understudy.contracts.workload import Pattern, Provenance
 from understudy.inference import description
@@ -149,7 +150,7 @@ def test_show_why_tells_what_else_fits(tmp_path: Path) -> None:
     assert "the counters fit best of 6 ways: rewritten, " in files
     assert "new files, " in files and "files 6, not 1" in files
     wrong = CliRunner().invoke(cli.main, ["show", str(path), "--why", "nosuch"])
-    assert wrong.exit_code != 0 and f"expected one of {name}" in wrong.output
+    assert wrong.exit_code != 0 and said("expected-one", wrong.output, name_=name)
 
 
 def test_show_why_escapes_what_it_prints(tmp_path: Path) -> None:
@@ -173,7 +174,7 @@ def test_a_note_on_truncation_is_of_the_way_that_was_chosen(
 
     run = Run(nprocs=2, run_time_s=100.0)
     _rewritten(run)
-    assert "were truncated each time" in notes(run.describe(tmp_path))
+    said("were-truncated-each-time", notes(run.describe(tmp_path)))
 
     def appended(_: Any, made: Any) -> Any:
         return [replace(s, files="append", reopen=True) for s in made]

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from tests.readers.synthetic import Run, only, rank_bytes, sizes
+from tests.support.said import said
 from understudy.contracts.workload import Workload
 
 MIB = 1 << 20
@@ -58,7 +59,7 @@ def test_a_missing_dataset_record_is_completed_from_mpiio(reduced: bool, tmp_pat
     stream = only(workload)
     assert (stream.method, sizes(stream)) == ("hdf5", [4 * MIB] * 3)
     assert rank_bytes(stream, 1, 4) == [MIB] * 4
-    assert f"the {MIB} B that MPI-IO recorded for them" in notes(workload)
+    said("mpi-io-recorded-them", notes(workload), MIB=MIB)
     assert [d.overhead_bytes for d in stream.steps] == [800] * 3
 
 
@@ -110,4 +111,4 @@ def test_what_hdf5_writes_of_a_file_without_data_is_noted(tmp_path: Path) -> Non
     file = run.write("/s/empty.h5", 96, 1.0, rank=0)
     run.add("H5F", {"id": file, "rank": 0, "H5F_OPENS": 1})
     run.write("/s/other", MIB, 2.0, rank=0)
-    assert "Opened by HDF5 without a byte of a dataset; the 96 B" in notes(run.describe(tmp_path))
+    said("opened-hdf-without-byte", notes(run.describe(tmp_path)))

@@ -8,6 +8,7 @@ import pytest
 from tests.readers.synthetic import Run, only, sizes
 from tests.support.folds import calls_of
 from tests.support.keys import to_keys
+from tests.support.said import said
 from understudy.contracts.workload import Workload, parse, provenance_of
 
 MIB = 1 << 20
@@ -120,7 +121,7 @@ def test_several_plausible_periods_are_noted(tmp_path: Path) -> None:
     )
     workload = run.describe(tmp_path)
     assert sizes(only(workload)) == [3 * MIB] * 10
-    assert "tell 10 time steps from each other, but 30 are plausible too" in notes(workload)
+    said("tell-time-steps-from", notes(workload))
 
 
 def test_one_slow_checkpoint_of_a_long_run_is_one_dump(tmp_path: Path) -> None:
@@ -197,9 +198,7 @@ def test_irregular_time_steps_beyond_the_limit_are_noted(tmp_path: Path) -> None
     workload = run.describe(tmp_path)
     stream = only(workload)
     assert (len(stream.steps), stream.bytes) == (10_000, 12_000 * 8192)
-    assert "its 12000 time steps of 8192 B each on average were put together in 10000 dumps" in (
-        notes(workload)
-    )
+    said("its-time-steps-each", notes(workload))
 
 
 @pytest.mark.parametrize("trace", [False, True])
@@ -247,7 +246,7 @@ def test_ranks_that_go_on_behind_the_others_begin_a_time_step(trace: bool, tmp_p
     workload = run.describe(tmp_path)
     stream = only(workload)
     assert (stream.files, sizes(stream)) == ("append", [8 * step] * 60)
-    assert "60 is a guess from POSIX_WRITES - POSIX_CONSEC_WRITES" in notes(workload)
+    said("guess-from-posix-writes", notes(workload))
     assert calls_of(stream, 4).count == 480
 
 
@@ -269,7 +268,7 @@ def test_small_calls_at_equal_distances_are_one_steady_dump(tmp_path: Path) -> N
     workload = run.describe(tmp_path)
     stream = only(workload)
     assert (stream.dump_count, stream.pace) == (1, "steady")
-    assert "one dump, and not 400 time steps" in notes(workload)
+    said("one-dump-time-steps", notes(workload))
 
 
 @pytest.mark.parametrize("syncs", [5, 12, 24])

@@ -9,6 +9,7 @@ from click.testing import CliRunner
 
 from tests.readers.logs import PARTIAL, TRACES
 from tests.readers.synthetic import Run
+from tests.support.said import said
 from understudy.cli import main
 from understudy.contracts.workload import load
 from understudy.darshanlog.writer import write_log
@@ -127,7 +128,7 @@ def test_a_log_cut_anywhere_is_one_message(cut: int, tmp_path: Path) -> None:
     log.write_bytes((TRACES / "lammps_growth.darshan").read_bytes()[:cut])
     done = CliRunner().invoke(main, ["describe", str(log)])
     assert (done.exit_code, done.stdout, done.stderr.count("\n")) == (2, "", 1)
-    assert done.stderr.startswith(f"understudy: {log}: truncated Darshan log: ")
+    said("truncated-darshan-log", done.stderr, log=log)
 
 
 def test_damaged_data_is_one_message(tmp_path: Path) -> None:
@@ -153,9 +154,7 @@ def test_an_output_is_not_replaced_unless_told(tmp_path: Path) -> None:
     arguments = ["describe", str(TRACES / "mphys_dyn.darshan"), "-o", str(out)]
     done = CliRunner().invoke(main, arguments)
     assert done.exit_code == 2
-    assert (
-        done.stderr == f"understudy: {out}: exists already; choose another name or use --force\n"
-    )
+    said("exists-already-choose-another", done.stderr, out=out)
     assert out.read_text() == "mine"
     assert CliRunner().invoke(main, [*arguments, "--force"]).exit_code == 0
     assert load(out).name == "out"
@@ -167,17 +166,14 @@ def test_an_output_that_cannot_be_written_is_one_message(tmp_path: Path) -> None
         main, ["describe", str(TRACES / "mphys_dyn.darshan"), "-o", str(out)]
     )
     assert done.exit_code == 2
-    assert done.stderr == f"understudy: {out}: cannot be written: No such file or directory\n"
+    said("cannot-written-no-such", done.stderr, out=out)
 
 
 def test_names_that_the_contract_does_not_allow(tmp_path: Path) -> None:
     log = str(TRACES / "mphys_dyn.darshan")
     done = CliRunner().invoke(main, ["describe", log, "--name", "my run"])
     assert done.exit_code == 2
-    assert done.stderr == (
-        "understudy: --name my run: expected at most 100 letters, digits, '_', '.' and '-', "
-        "a letter or digit first\n"
-    )
+    said("name-my-run-expected", done.stderr)
     out = tmp_path / "my run (2).json"
     assert CliRunner().invoke(main, ["describe", log, "-o", str(out)]).exit_code == 0
     assert load(out).name == "my-run-2"

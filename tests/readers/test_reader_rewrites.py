@@ -9,6 +9,7 @@ import pytest
 from tests.readers.logs import TRACES
 from tests.readers.synthetic import Run, only, sizes
 from tests.support.folds import calls_of, stored_bytes
+from tests.support.said import said
 from understudy.contracts.workload import Stream, Workload, parse, provenance_of
 from understudy.inference.steps.overwritten_files import passes_of
 from understudy.inference.steps.passes import Segments, grows
@@ -330,7 +331,7 @@ def test_streams_of_descriptors_are_each_of_the_whole_file(fdopens: int, tmp_pat
     workload = run.describe(tmp_path)
     assert kind(only(workload)) == ("rewrite", 1, True)
     assert sizes(only(workload)) == [MIB] * 6
-    assert "that its files were truncated each time they were opened is assumed" in notes(workload)
+    said("its-files-were-truncated", notes(workload))
 
 
 def test_a_file_read_again_and_again(tmp_path: Path) -> None:
@@ -341,13 +342,13 @@ def test_a_file_read_again_and_again(tmp_path: Path) -> None:
     workload = run.describe(tmp_path)
     assert kind(only(workload)) == ("update", 1, False)
     assert sizes(only(workload)) == [2 * MIB] * 3
-    assert "were read 3 times is a guess" in notes(workload)
+    said("were-read-times-guess", notes(workload))
 
     run = Run(run_time_s=100.0, nprocs=4)
     run.read("/s/input", 8 * MIB, 10.0, calls=24, MAX_BYTE_READ=2 * MIB - 1, **more)
     workload = run.describe(tmp_path)
     assert sizes(only(workload)) == [8 * MIB]
-    assert "each rank reads all of a file" in notes(workload)
+    said("each-rank-reads-all", notes(workload))
 
 
 @pytest.mark.parametrize("way", ["counters", "trace"])

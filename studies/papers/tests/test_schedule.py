@@ -7,6 +7,7 @@ from math import prod
 import numpy as np
 import pytest
 
+from tests.support.said import raises
 from understudy.contracts.measurement import PlayedDump
 from understudy.errors import UnderstudyError
 from understudy.judge.statistics import pauses as judge
@@ -67,7 +68,7 @@ def test_a_growth_sequence_gives_its_sizes_back(seed: int) -> None:
 
 @pytest.mark.parametrize("sizes", [[], [5, 0, 5]])
 def test_sizes_that_cannot_grow_are_one_message(sizes: list[int]) -> None:
-    with pytest.raises(UnderstudyError, match="expected one or more above 0 bytes"):
+    with raises(UnderstudyError, "expected-one-more-above"):
         schedule.growth_factors(sizes)
 
 
@@ -181,7 +182,7 @@ def test_absolute_times_are_those_of_the_timesteps(checkpoints: int, states: int
 
 
 def test_no_dump_at_all_is_one_message() -> None:
-    with pytest.raises(UnderstudyError, match="at least one dump"):
+    with raises(UnderstudyError, "least-one-dump"):
         Timesteps(checkpoints=0, states=0)
     with pytest.raises(UnderstudyError, match="expected >= 0 s in >= 1"):
         schedule.seconds_by_dt(1.0, 0)
@@ -233,7 +234,7 @@ def test_what_truncation_made_of_the_paper_s_pauses(
 def test_pauses_of_less_than_a_second_per_timestep_vanish() -> None:
     steps = Timesteps(checkpoints=3, states=88)
     assert schedule.truncated_pauses_s([87.9] * 3, steps) == 0
-    with pytest.raises(UnderstudyError, match="expected one per checkpoint, 3"):
+    with raises(UnderstudyError, "expected-one-per-checkpoint"):
         schedule.truncated_pauses_s([1.0], steps)
 
 
@@ -273,5 +274,5 @@ def test_pauses_that_are_cut_short_are_an_error() -> None:
 
 def test_one_moment_has_no_pauses() -> None:
     assert judge.pauses(played((3, 3.5))).error == 0
-    with pytest.raises(UnderstudyError, match="no dumps: expected one or more"):
+    with raises(UnderstudyError, "no-dumps-expected-one"):
         judge.pauses([])

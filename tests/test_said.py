@@ -1,0 +1,54 @@
+"""tests/messages.json holds what tests ask for, and is rewritten where messages are."""
+
+import pytest
+
+from tests.support import said
+from tests.support.said import raises
+from understudy.paths import ROOT
+
+FOLDERS = ROOT / "tests", ROOT / "nightly"
+MODULES = {path.stem: path for folder in FOLDERS for path in folder.rglob("test_*.py")}
+
+
+@pytest.mark.parametrize("module", said.catalogue())
+def test_each_sentence_is_asked_for(module: str) -> None:
+    text = MODULES[module].read_text(encoding="utf-8")
+    assert [name for name in said.catalogue()[module] if f'"{name}"' not in text] == []
+
+
+@pytest.fixture
+def known(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    sentences = {"cut": "{path}: the log ends early", "all": "^{} in {n} files$"}
+    monkeypatch.setattr(said, "catalogue", lambda: {"test_said": sentences})
+    return sentences
+
+
+def test_a_sentence_is_compared_with_its_values(known: dict[str, str]) -> None:
+    said.said("cut", "understudy: /a.b: the log ends early\n", path="/a.b")
+    said.said("all", "7 B in 2 files", n=2)
+    for text in ("/a_b: the log ends early", "the log ends early", "/a.b: the log is cut"):
+        with pytest.raises(AssertionError, match="cut: expected"):
+            said.said("cut", text, path="/a.b")
+    for text in ("7 B in 2 files\n", "7 B in 3 files", "7\nB in 2 files"):
+        with pytest.raises(AssertionError, match="all: expected"):
+            said.said("all", text, n=2)
+    with raises(AssertionError, "has-no-other"):
+        said.said("other", "")
+    with pytest.raises(AssertionError, match=r"cut: \{\}"):
+        said.said("cut", "the log ends early")
+
+
+def test_a_sentence_is_rewritten_with_its_values(
+    known: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTEST_SAID", said.REWRITE)
+    said.said("cut", "understudy:\n/a.b: the log is cut\n", path="/a.b")
+    said.said("all", "moved: 7 B, 2 of 2 files", n=2)
+    said.said("new", "3 of 4", n=4)
+    assert known == {
+        "cut": "{path}: the log is cut",
+        "all": "^moved: 7 B, {n} of {n} files$",
+        "new": "3 of {n}",
+    }
+    with pytest.raises(AssertionError, match="all: "):
+        said.said("all", "nothing", n=2)
