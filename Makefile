@@ -3,7 +3,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run test fuzz build lint bench docs dist rehearse clean
+.PHONY: help run test nightly fuzz build lint bench docs dist rehearse clean
 
 ENV := source ./setup-env.sh;
 export ARGS ?=
@@ -24,6 +24,11 @@ run:  ## describe, replay, check and show example applications
 test:  ## run all tests; the last line counts them
 	@./setup.sh test
 	@$(ENV) PYTHONPATH=. python -m tests.run $(ARGS)
+
+nightly:  ## run what takes long or needs services: the rehearsals, and recordings under Darshan
+	@./setup.sh test
+	@for kind in slurm ceph slow; do ./setup.sh "rehearse-$$kind"; done
+	@$(ENV) PYTHONPATH=. python -m pytest nightly $(ARGS)
 
 fuzz:  ## describe damaged logs for a minute, others each time
 	@./setup.sh test
@@ -53,7 +58,7 @@ dist:  ## make the source distribution and the wheels in dist/, those of the stu
 rehearse:  ## run the checks of SYSTEM on a batch system of four nodes on this host, or cases on FS=ceph, or replicas on FS=slow
 	@$(if $(or $(filter ceph slow,$(FS)),$(if $(FS),,$(SYSTEM))),,$(REHEARSE_USAGE))
 	@./setup.sh rehearse-$(or $(FS),slurm)
-	@$(ENV) PYTHONPATH=. python -m tests.rehearsal.$(if $(FS),$(FS) $(ARGS),slurm "$$SYSTEM" --more "$$ARGS")
+	@$(ENV) PYTHONPATH=. python -m nightly.rehearsal.$(if $(FS),$(FS) $(ARGS),slurm "$$SYSTEM" --more "$$ARGS")
 
 clean:  ## remove build/ and .venv/
 	rm -rf build .venv python/understudy.egg-info

@@ -3,12 +3,12 @@
     PYTHONPATH=python:. python benchmarks/baselines.py --logs DIRECTORY [--storages NAME …]
         [--applications NAME …] [--rounds N] [-o RUNS.json]
 
-DIRECTORY has the logs of `python -m tests.rehearsal.record`, with traces. In each round run, in
+DIRECTORY has the logs of `python -m nightly.rehearsal.record`, with traces. In each round run, in
 turn and in changing order, an application of applications/, the replica that `understudy describe`
 makes of its log, and a player of its trace (support/dxt.py), all under Darshan (DARSHAN_RUNTIME)
-on each storage of tests/rehearsal/slow.py. Prints a row for each: the counters of POSIX and STDIO
-together and the I/O time of the slowest rank, of the application as they are, of the others as
-errors in percent: medians of the rounds, of times with the lowest and the highest. Opens and
+on each storage of nightly/rehearsal/slow.py. Prints a row for each: the counters of POSIX and
+STDIO together and the I/O time of the slowest rank, of the application as they are, of the others
+as errors in percent: medians of the rounds, of times with the lowest and the highest. Opens and
 writes that make files to be read are left out. Needs root or a user who may open /dev/fuse.
 """
 
@@ -29,7 +29,7 @@ from pathlib import Path
 from statistics import median
 
 from benchmarks.support import dxt, sides
-from tests.rehearsal.slow import STORAGES, mounted
+from nightly.rehearsal.slow import STORAGES, mounted
 from understudy.contracts import case as cases
 from understudy.contracts import workload as workloads
 from understudy.contracts.case import Application

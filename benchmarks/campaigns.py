@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.support import sides
-from tests.rehearsal.slow import mounted
+from nightly.rehearsal.slow import mounted
 from understudy.contracts.workload import Dump, Pattern, Variable
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -3,7 +3,7 @@
     PYTHONPATH=python:. python benchmarks/transfers.py RECORDS… --originals LOGS [-o TABLE.csv]
 
 RECORDS are folders of run records of the check `transfer` (make rehearse FS=slow), LOGS the logs
-from which the replicas were described (python -m tests.rehearsal.record). Every case is a row;
+from which the replicas were described (python -m nightly.rehearsal.record). Every case is a row;
 where one was measured in several sessions, all are. Prints a table of all cases and one of their
 verdicts; TABLE.csv has the columns of applications/measured.csv.
 """

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.rehearsal import slow
+from nightly.rehearsal import slow
 from tests.support.needs import need
 from tests.support.said import raises, said
 from understudy.contracts.workload import load
@@ -280,7 +280,7 @@ def test_a_mount_that_fails_says_why(place: Path) -> None:
 
 
 def test_the_storages_of_the_rehearsal_are_listed(tmp_path: Path) -> None:
-    words = [sys.executable, "-m", "tests.rehearsal.slow"]
+    words = [sys.executable, "-m", "nightly.rehearsal.slow"]
     done = subprocess.run([*words, "--list"], cwd=ROOT, capture_output=True, text=True, check=True)
     assert "w500      --write 2ms" in done.stdout.splitlines()
     done = subprocess.run([*words, "w1"], cwd=ROOT, capture_output=True, text=True, check=False)

@@ -8,15 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.needs import need
-from tests.workshop import live
 from tests.workshop.cases import BY_NAME, CASES, known_wrong
 from tests.workshop.compare import compared
 from tests.workshop.live import LOGS
 from tests.workshop.table import DOC, page
-from tests.workshop.truth import Event, events, save, told
+from tests.workshop.truth import Event, events, told
 from understudy.darshanlog import open_log
-from understudy.reframe.bases.observer import preloaded, runtime
 
 RECORDED = sorted(LOGS.glob("*.darshan"))
 
@@ -92,16 +89,3 @@ def test_a_trace_without_marks_is_added_up_by_names() -> None:
 
 def test_the_page_is_that_of_the_logs() -> None:
     assert DOC.read_text() == page(), "write it again: python -m tests.workshop table"
-
-
-@pytest.mark.parametrize("name", ["rewrite", "synced"])
-def test_a_run_of_now(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    need("strace", "ptrace", "Darshan's runtime")
-    preloaded(prefix := runtime())
-    monkeypatch.setattr(live, "BASE", tmp_path)
-    case = BY_NAME[name]
-    assert not live.missing(case)
-    live.build(tmp_path / "bin")
-    log = tmp_path / f"{name}.dxt.darshan"
-    save(live.record(case, prefix, True, log), log.with_suffix(".truth.json"))
-    assert [m for m in compared(log, case) if m.verdict == "wrong"] == []

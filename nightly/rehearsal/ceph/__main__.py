@@ -1,4 +1,4 @@
-"""python -m tests.rehearsal.ceph [--list] [--osds N] [CASE …]
+"""python -m nightly.rehearsal.ceph [--list] [--osds N] [CASE …]
 
 Brings a CephFS up on this host, plays on it, and takes it down. Needs packages of Ceph, and root
 or a user who may open /dev/fuse. Daemons, mounts and addresses are in namespaces that end with the
@@ -18,9 +18,9 @@ import tempfile
 import time
 from pathlib import Path
 
-from tests.rehearsal.ceph import cases
-from tests.rehearsal.ceph.cluster import Cluster
-from tests.rehearsal.ceph.stage import Stage, set_default
+from nightly.rehearsal.ceph import cases
+from nightly.rehearsal.ceph.cluster import Cluster
+from nightly.rehearsal.ceph.stage import Stage, set_default
 
 ROOT = Path(__file__).resolve().parents[3]
 PROGRAMS = (

@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 
-from tests.rehearsal.ceph import faults, layouts, lies, sweep
-from tests.rehearsal.ceph.cluster import Failure
-from tests.rehearsal.ceph.stage import Skip, Stage
+from nightly.rehearsal.ceph import faults, layouts, lies, sweep
+from nightly.rehearsal.ceph.cluster import Failure
+from nightly.rehearsal.ceph.stage import Skip, Stage
 
 CASES: dict[str, Callable[[Stage], str]] = {
     "layouts": layouts.layouts,

@@ -1,6 +1,6 @@
 """What goes wrong in jobs, done to real ones: run inside a rehearsal, as root.
 
-    python -m tests.rehearsal.slurm edison --nodes 8 -- python -m tests.rehearsal.faults FILE
+    python -m nightly.rehearsal.slurm edison --nodes 8 -- python -m nightly.rehearsal.faults FILE
 
 writes a row for each fault: seconds from the fault to the end of the session, exit status, output.
 """
@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from threading import Thread
 
-from tests.rehearsal.slurm import SELF
+from nightly.rehearsal.slurm import SELF
 from understudy.reframe.bases.methods import lacks
 
 SCRATCH = Path("/scratch1/scratchdirs")  # of edison

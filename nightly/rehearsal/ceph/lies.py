@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.rehearsal.ceph.stage import MIB, Stage, expect
-from tests.rehearsal.ceph.sweep import read_records, site
+from nightly.rehearsal.ceph.stage import MIB, Stage, expect
+from nightly.rehearsal.ceph.sweep import read_records, site
 
 COUNT = 4
 LIES = {

@@ -14,10 +14,10 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from tests.rehearsal.ceph.cluster import Failure, throttle, until
-from tests.rehearsal.ceph.placement import object_name
-from tests.rehearsal.ceph.stage import MIB, Outcome, Stage, expect, files_of
-from tests.rehearsal.ceph.sweep import limited
+from nightly.rehearsal.ceph.cluster import Failure, throttle, until
+from nightly.rehearsal.ceph.placement import object_name
+from nightly.rehearsal.ceph.stage import MIB, Outcome, Stage, expect, files_of
+from nightly.rehearsal.ceph.sweep import limited
 
 LIMIT_S = 60.0  # from a fault to the end of the run
 RATE_MBIT = 6.0

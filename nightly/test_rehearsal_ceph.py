@@ -13,12 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.rehearsal.ceph import cases, cluster, sweep
-from tests.rehearsal.ceph.cluster import Failure
-from tests.rehearsal.ceph.placement import name_hash, spread
-from tests.rehearsal.ceph.stage import Skip
-from tests.rehearsal.ceph.striping import Layout, expected_rate
-from tests.rehearsal.ceph.sweep import Point, decided
+from nightly.rehearsal.ceph import cases, cluster, sweep
+from nightly.rehearsal.ceph.cluster import Failure
+from nightly.rehearsal.ceph.placement import name_hash, spread
+from nightly.rehearsal.ceph.stage import Skip
+from nightly.rehearsal.ceph.striping import Layout, expected_rate
+from nightly.rehearsal.ceph.sweep import Point, decided
 from tests.support import player
 from tests.support.needs import needs
 from tests.support.said import raises, said
@@ -120,7 +120,7 @@ def rehearse(*words: str, **environment: str) -> "subprocess.Popen[str]":
     programs = [str(Path(player.program()).parent), str(Path(sys.executable).parent)]
     path = ":".join([*programs, os.environ["PATH"]])
     return subprocess.Popen(
-        [sys.executable, "-m", "tests.rehearsal.ceph", *words],
+        [sys.executable, "-m", "nightly.rehearsal.ceph", *words],
         cwd=ROOT,
         env={**os.environ, "PATH": path, **environment},
         text=True,

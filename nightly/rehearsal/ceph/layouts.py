@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from tests.rehearsal.ceph.stage import MIB, OBJECT_SIZE, Stage, expect, files_of, set_default
-from tests.rehearsal.ceph.striping import Layout
+from nightly.rehearsal.ceph.stage import MIB, OBJECT_SIZE, Stage, expect, files_of, set_default
+from nightly.rehearsal.ceph.striping import Layout
 
 KIB = 1 << 10
 STRIPES = ((1, MIB), (3, 64 * KIB), (8, 256 * KIB))  # count and unit

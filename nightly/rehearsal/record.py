@@ -1,4 +1,4 @@
-"""python -m tests.rehearsal.record [-o DIRECTORY] [--no-trace] [NAME …]
+"""python -m nightly.rehearsal.record [-o DIRECTORY] [--no-trace] [NAME …]
 
 Runs applications of `applications/` once each on this host under Darshan, and keeps their logs:
 NAME.darshan, or of a program without MPI the directory NAME with a log of each of its processes.
@@ -110,7 +110,7 @@ def _has_files(path: Path) -> bool:
 
 def main() -> int:
     parser = argparse.ArgumentParser(
-        prog="python -m tests.rehearsal.record", allow_abbrev=False, description=__doc__
+        prog="python -m nightly.rehearsal.record", allow_abbrev=False, description=__doc__
     )
     parser.add_argument("names", nargs="*", metavar="NAME", help="default: all")
     parser.add_argument("-o", "--output", type=Path, default=Path("logs"), metavar="DIRECTORY")

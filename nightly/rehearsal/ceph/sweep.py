@@ -20,11 +20,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.rehearsal.ceph import placement
-from tests.rehearsal.ceph.cluster import MBIT_BYTES, throttle
-from tests.rehearsal.ceph.layouts import check_objects
-from tests.rehearsal.ceph.stage import MIB, Skip, Stage, expect, files_of
-from tests.rehearsal.ceph.striping import Layout, expected_rate
+from nightly.rehearsal.ceph import placement
+from nightly.rehearsal.ceph.cluster import MBIT_BYTES, throttle
+from nightly.rehearsal.ceph.layouts import check_objects
+from nightly.rehearsal.ceph.stage import MIB, Skip, Stage, expect, files_of
+from nightly.rehearsal.ceph.striping import Layout, expected_rate
 from tests.support.needs import lacking
 
 RATE_MBIT = 6.0  # of an OSD

@@ -1,4 +1,4 @@
-"""python -m tests.rehearsal.slow [--list] [--rounds N] [--application NAME]…
+"""python -m nightly.rehearsal.slow [--list] [--rounds N] [--application NAME]…
     [--originals DIRECTORY] [STORAGE …]
 
 Mounts file systems of known behaviour on this host (understudy-slowfs), runs the check `transfer`
@@ -144,7 +144,7 @@ def main() -> int:
         "--originals",
         type=Path,
         metavar="DIRECTORY",
-        help="of logs or workloads, for applications that name none (see tests.rehearsal.record)",
+        help="of logs or workloads, for applications that name none (nightly.rehearsal.record)",
     )
     given = parser.parse_args()
     if given.list:

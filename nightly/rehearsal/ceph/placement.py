@@ -1,4 +1,4 @@
-"""python3 -m tests.rehearsal.ceph.placement DIRECTORY AHEAD LOG
+"""python3 -m nightly.rehearsal.ceph.placement DIRECTORY AHEAD LOG
 
 CephFS places objects by a hash of the file's inode number, so two stripes may share an OSD. This
 uses up inode numbers of the directory's client until one comes whose first objects, one for each
@@ -14,7 +14,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.rehearsal.ceph.cluster import PLACEMENT_GROUPS, Cluster, Failure
+from nightly.rehearsal.ceph.cluster import PLACEMENT_GROUPS, Cluster, Failure
 
 LIMIT = 20_000  # inode numbers
 SHIFTS = ((13, -8, 13), (12, -16, 5), (3, -10, 15))

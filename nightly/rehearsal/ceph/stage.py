@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.rehearsal.ceph.cluster import STEP_S, Cluster, Failure
-from tests.rehearsal.ceph.striping import Layout
+from nightly.rehearsal.ceph.cluster import STEP_S, Cluster, Failure
+from nightly.rehearsal.ceph.striping import Layout
 
 MIB = 1 << 20
 OBJECT_SIZE = 64 * MIB  # no file is larger: a stripe count is a number of objects

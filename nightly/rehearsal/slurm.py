@@ -1,6 +1,6 @@
 """Rehearse the checks of a system on a batch system of several nodes on this host.
 
-    python -m tests.rehearsal.slurm SYSTEM [--nodes N] [-- COMMAND...]
+    python -m nightly.rehearsal.slurm SYSTEM [--nodes N] [-- COMMAND...]
 
 Slurm runs in namespaces, one set for each node: network, host name, processes, /tmp and /dev/shm
 of its own. Jobs are those of an ordinary user. The system's configuration is used as it is: its
@@ -29,7 +29,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.rehearsal import enclosure
+from nightly.rehearsal import enclosure
 from understudy.errors import UnderstudyError
 from understudy.paths import ROOT, directories, output, sites
 from understudy.reframe.systems import SCRATCH, TYPE, load
@@ -459,7 +459,7 @@ def main() -> int:
         return 1
     os.environ["PATH"] += ":/usr/sbin:/sbin"
     output().mkdir(parents=True, exist_ok=True)
-    itself = [sys.executable, "-m", "tests.rehearsal.slurm"]
+    itself = [sys.executable, "-m", "nightly.rehearsal.slurm"]
     status = enclosure.enclosed(lambda folder: [*itself, "--inside", folder, *sys.argv[1:]])
     if status == 128 + signal.SIGINT:
         say("interrupted; nothing of it is left but the records of cases that have ended, if any")

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.rehearsal import slurm
+from nightly.rehearsal import slurm
 from tests.support import player
 from tests.support.needs import need
 from understudy.contracts import run as runs
@@ -20,7 +20,7 @@ from understudy.errors import UnderstudyError
 from understudy.paths import ROOT
 from understudy.producers import find
 
-REHEARSAL = [sys.executable, "-m", "tests.rehearsal.slurm"]
+REHEARSAL = [sys.executable, "-m", "nightly.rehearsal.slurm"]
 CASE = "-E \"workload == 'n-1' and method == 'posix'\""
 
 
@@ -206,7 +206,7 @@ def faults(place: Path) -> Mapping[str, Any]:
         "--",
         sys.executable,
         "-m",
-        "tests.rehearsal.faults",
+        "nightly.rehearsal.faults",
         f"{slurm.SELF}/out/faults.json",
     )
     assert done.returncode == 0, done.stdout + done.stderr
