@@ -241,11 +241,3 @@ def test_a_fault_names_its_measurement_and_counts_the_others(folder: Path) -> No
         r"sanity error: canary/0/result\.json: expected 4 ranks, got 3 \(and 5 more\)", done.stdout
     )
     assert all(run.failed for run in records(folder).values())
-
-
-def test_a_check_without_its_abstract_members_is_refused_by_name(folder: Path) -> None:
-    path = folder / "checks" / "turns.py"
-    path.write_text(path.read_text().replace("def faults_of", "def faults_from"))
-    done = reframe(folder)
-    said("can-instantiate-abstract-class", done.stdout)
-    assert "faults_of" in done.stdout

@@ -16,6 +16,7 @@ import pytest
 import yaml
 
 from tests.support import results
+from tests.support.derived import derive
 from tests.support.said import said
 from tests.test_checks import LISTED, ROOT, Session, cases, leave, of_this_job, played, sample
 from understudy import producers
@@ -361,13 +362,8 @@ def test_an_unknown_partition_is_one_message(here: Session) -> None:
 def test_a_directory_that_has_gone_is_no_skip(here: Session) -> None:
     """Nor do cases of two partitions run at the same time, unless they are asked to."""
     site = here.folder / "site"
-    (site / "systems").mkdir(parents=True)
-    text = Path("configs/systems/localhost.py").read_text()
-    text = text.replace('"name": "localhost"', '"name": "gone"').replace(
-        '"^localhost$"', '"^gone$"'
-    )
-    text = text.replace('["localhost"]', '["gone"]').replace('"/var/tmp"', '"/nosuch/tmp"')
-    (site / "systems" / "gone.py").write_text(text.replace('"max_local_jobs": 1,', ""))
+    on_disk = "if partition['name'] == 'disk': partition['extras']['scratch'] = '/nosuch/tmp'"
+    derive(site, "gone", "localhost", on_disk, "system.pop('max_local_jobs', None)")
     here.environment["UNDERSTUDY_PATH"] = str(site)
     done = here.run(
         "-r", "--system=gone", "-P", "method=posix", "-P", "stripe_count=default", check="Replay"
@@ -394,13 +390,7 @@ def test_a_host_that_no_system_names_needs_one(here: Session) -> None:
 
 def test_a_module_that_cannot_be_loaded_ends_the_job(here: Session) -> None:
     site = here.folder / "site"
-    (site / "systems").mkdir(parents=True)
-    text = Path("configs/systems/localhost.py").read_text()
-    text = text.replace('"name": "localhost"', '"name": "modular"')
-    text = text.replace('"target_systems": ["localhost"]', '"target_systems": ["modular"]')
-    commands = '"prepare_cmds": ["module load nothing"], "launcher"'
-    text = text.replace('"launcher"', commands)
-    (site / "systems" / "modular.py").write_text(text)
+    derive(site, "modular", "localhost", "partition['prepare_cmds'] = ['module load nothing']")
     here.environment["UNDERSTUDY_PATH"] = str(site)
     here.program("module", "echo 'no module nothing' >&2; exit 1")
     here.program("mpirun", f"touch {here.folder}/started")

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.support import player
+from tests.support.derived import derive
 from tests.support.said import said
 from tests.test_benchmark_producers import GOLDEN, SUMMARY, fake
 from tests.test_checks import LISTED, ROOT, Session, cases, leave, of_this_job, played, sample
@@ -24,12 +25,9 @@ def spaced(tmp_path: Path) -> Session:
     folder = tmp_path / "a 'b' $c"
     folder.mkdir()
     here = Session(folder, sample(ranks=2))
-    (folder / "site" / "systems").mkdir(parents=True)
-    text = (ROOT / "configs" / "systems" / "localhost.py").read_text()
-    text = text.replace('"localhost"', '"spaced"').replace('"^localhost$"', '"^spaced$"')
-    text = text.replace('"/var/tmp"', f'"{tmp_path}/data of all"')
-    (tmp_path / "data of all").mkdir()
-    (folder / "site" / "systems" / "spaced.py").write_text(text)
+    (data := tmp_path / "data of all").mkdir()
+    on_disk = f"if partition['name'] == 'disk': partition['extras']['scratch'] = {str(data)!r}"
+    derive(folder / "site", "spaced", "localhost", on_disk)
     here.environment["UNDERSTUDY_PATH"] = str(folder / "site")
     here.environment["PATH"] = f"{Path(player.program()).parent}:{here.environment['PATH']}"
     here.environment["PATH"] = f"{here.bin}:{here.environment['PATH']}"

@@ -11,10 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
 from tests.support import player
 from tests.support.said import said
-from understudy.commands.system import Queue, _hosts, _limit
+from understudy.cli import main
+from understudy.commands.system import Queue
 from understudy.paths import ROOT
 from understudy.reframe import systems
 
@@ -123,20 +125,21 @@ def test_partitions_of_slurm_and_the_layout_of_lustre(host: Host) -> None:
     said("batch-ranks-each-jobs", done.stdout)
 
 
-@pytest.mark.parametrize(
-    ("stated", "seconds"),
-    [
-        ("infinite", None),
-        ("n/a", None),
-        ("UNLIMITED", None),
-        ("2:00", 120),
-        ("10:00:00", 36000),
-        ("2-00:00:01", 172801),
-        ("3600", 3600),
-    ],
-)
-def test_time_limits_as_batch_systems_state_them(stated: str, seconds: int | None) -> None:
-    assert _limit(stated, "here") == seconds
+def test_time_limits_as_batch_systems_state_them(host: Host) -> None:
+    limits = {
+        "infinite": None,
+        "n/a": None,
+        "UNLIMITED": None,
+        "2:00": 120,
+        "10:00:00": 36000,
+        "2-00:00:01": 172801,
+        "3600": 3600,
+    }
+    host.program("sbatch")
+    host.program("sinfo", "".join(f"q{n}|4|8|up|{stated}\n" for n, stated in enumerate(limits)))
+    assert host.new("mine", "--scratch", str(host.folder)).returncode == 0
+    found = [row["extras"].get("max_seconds") for row in host.partitions().values()]
+    assert found == list(limits.values())
 
 
 def test_a_time_limit_that_is_none_is_one_message(host: Host) -> None:
@@ -255,9 +258,20 @@ def test_the_names_of_hosts_are_like_that_of_this_one(host: Host) -> None:
     ],
 )
 def test_hosts_differ_in_numbers_and_domains(
-    name: str, like: tuple[str, ...], unlike: tuple[str, ...]
+    name: str,
+    like: tuple[str, ...],
+    unlike: tuple[str, ...],
+    host: Host,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    pattern = _hosts(name)
+    monkeypatch.setattr(socket, "gethostname", lambda: name)
+    monkeypatch.setenv("PATH", str(host.bin))
+    monkeypatch.chdir(host.folder)
+    host.program("mpirun")
+    done = CliRunner().invoke(main, ["system", "new", "mine", "--scratch", str(host.folder)])
+    assert done.exit_code == 0, done.output
+    [system], _ = systems.load([host.folder / "understudy-site" / "systems"])
+    [pattern] = system["hostnames"]
     assert all(re.match(pattern, one) for one in (name, *like))
     assert not any(re.match(pattern, one) for one in unlike)
 

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import pytest
 
+from tests.support.derived import derive
 from tests.support.said import raises, said
 from tests.test_checks import LISTED, METHODS, Session, cases, sample
 from tests.test_plugins import GOOD, load_one
@@ -254,10 +255,8 @@ def test_a_case_that_its_queue_would_refuse_is_left_out(
 ) -> None:
     session = Session(tmp_path, sample())
     session.program("understudy-replay", LISTED)
-    text = (where("systems") / "edison.py").read_text().replace('"edison"', '"short"')
-    text = text.replace("MAX_NODES: ", f'"max_seconds": {longest}, MAX_NODES: ', 1)
-    (tmp_path / "site" / "systems").mkdir(parents=True)
-    (tmp_path / "site" / "systems" / "short.py").write_text(text)
+    longest_of = f"partition['extras']['max_seconds'] = {longest}"
+    derive(tmp_path / "site", "short", "edison", longest_of)
     session.environment["UNDERSTUDY_PATH"] = str(tmp_path / "site")
     case = ("--system=short", "-E", "method == 'posix' and stripe_count == 'default'", *given)
     done = session.run("--dry-run", *case, check="Replay")
