@@ -1,7 +1,6 @@
 """Workloads of instructions (understudy/workload/3): Python makes them of keys and reads them
 back, and the player carries them out."""
 
-import copy
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from tests import random_workloads as both
+from tests.support import refused
 from tests.support.keys import to_keys
 from tests.support.random_workloads import valid
 from understudy.cli import main
@@ -117,58 +117,17 @@ def test_damaged_programs_are_refused_or_read_by_both() -> None:
     assert verdicts == set(both.GOOD)
 
 
-REFUSED: list[tuple[str, Any, str]] = [
-    ("sets/0/of", "some ranks", "sets[0].of: expected one of all ranks, each rank"),
-    ("sets/0/index", "odd", "sets[0].index"),
-    ("streams/0/steps/0/do/0", "start", "streams[0].steps[0].do[0]: expected one of begin"),
-    ("streams/0/steps/0/do/1", {"opens": 1}, "streams[0].steps[0].do[1]: expected an object"),
-    ("streams/0/steps/0/do/1/mode", "w", "streams[0].steps[0].do[1].mode: expected one of new"),
-    (
-        "streams/0/steps/0/do/1/open",
-        "data",
-        "streams[0].steps[0].do[1].open: expected the na",
-    ),
-    ("streams/0/steps/0/do/2/shape", [-1], "streams[0].steps[0].do[2].shape[0]: expected at le"),
-    ("streams/0/steps/0/do/2/size", 1, "streams[0].steps[0].do[2]: key 'size' is un"),
-    ("streams/0/steps/0/do/1", "sync", "streams[0]: expected an open of a set, or the key set"),
-    ("streams/1/close_last", False, "streams[1].steps"),
-]
-
-
-@pytest.mark.parametrize(("place", "value", "message"), REFUSED, ids=[r[0] for r in REFUSED])
+@pytest.mark.parametrize(("place", "value", "message"), refused.cases("program"))
 def test_what_is_wrong_is_named(place: str, value: Any, message: str) -> None:
-    row = copy.deepcopy(APP)
-    *steps, last = [int(s) if s.isdigit() else s for s in place.split("/")]
-    at: Any = row
-    for step in steps:
-        at = at[step]
-    at[last] = value
+    row = refused.altered(APP, place, value)
     with pytest.raises(UnderstudyError) as error:
         build(row, "app.json")
     assert str(error.value).startswith(f"app.json: {message}"), error.value
 
 
-OF_PLAYER: list[tuple[str, Any, str]] = [
-    ("streams/0/steps/0/do/1", "sync", "expected an open, or the key set"),
-    ("streams/0/steps/0/do/4", "sync", "expected close, or close_last, behind open"),
-    ("streams/0/steps/0/do/4", "begin", "steps[0]: expected close before begin"),
-    ("streams/0/steps/0/do/2/file", 1, "file: expected one of the set"),
-    ("streams/0/steps/0/do/1/open", "data", 'expected the name of a set, found "data"'),
-    ("streams/1/name", "checkpoint", "the name checkpoint is taken by a stream before it"),
-    ("streams/1/steps/0/do/0/open", "checkpoint", "expected begin in the first step"),
-    ("streams/0/steps/0/do/3", "spread", 'expected a step with "lasting" of more than 0'),
-    ("streams/0/steps/0/do/3", {"repeat": 2, "do": ["sync"]}, "repeat: expected reads"),
-]
-
-
-@pytest.mark.parametrize(("place", "value", "message"), OF_PLAYER, ids=range(len(OF_PLAYER)))
+@pytest.mark.parametrize(("place", "value", "message"), refused.cases("program_by_player"))
 def test_the_player_says_which_rule_is_broken(place: str, value: Any, message: str) -> None:
-    row = copy.deepcopy(APP)
-    *steps, last = [int(s) if s.isdigit() else s for s in place.split("/")]
-    at: Any = row
-    for step in steps:
-        at = at[step]
-    at[last] = value
+    row = refused.altered(APP, place, value)
     (its,) = both.answers([json.dumps(row)])
     assert message in its
 

@@ -1,6 +1,5 @@
 """The workload contract on the Python side: strict reading, round trips and scaling."""
 
-import copy
 import json
 import random
 import re
@@ -12,6 +11,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from tests.support import refused
 from tests.support.keys import keys_of, to_keys
 from tests.support.player import play, program, strace
 from tests.support.said import raises, said
@@ -40,158 +40,14 @@ from understudy.program.workload import row_of
 
 WORKLOADS = sorted((ROOT / "workloads").glob("*.json"))
 GOOD = json.loads(to_keys(load(ROOT / "workloads" / "n-m.json")))
-MISSING = object()
-
-Key = tuple[str | int, ...]
-V: Key = ("streams", 0, "dumps", 0, "variables", 0)
-D: Key = (*V, "decomposition")
-AT_V = "streams[0].dumps[0].variables[0]"
-AT_D = f"{AT_V}.decomposition"
-RULES = "expected an object whose rule is even or grid or runs or cyclic, got "
 
 
-def altered(key: Key, value: Any) -> str:
-    row = copy.deepcopy(GOOD)
-    at: Any = row
-    for step in key[:-1]:
-        at = at[step]
-    if value is MISSING:
-        del at[key[-1]]
-    else:
-        at[key[-1]] = value
-    return json.dumps(row)
-
-
-BAD: list[tuple[Key, Any, str]] = [
-    (
-        ("schema",),
-        "understudy/workload/4",
-        "schema: expected 'understudy/workload/3', got \"understudy/workload/4\"",
-    ),
-    (("ranks",), 0, "ranks: expected at least 1, got 0"),
-    (("ranks",), 1 << 31, "ranks: expected at most 2147483647, got 2147483648"),
-    (("ranks",), "4", 'ranks: expected an integer of at most 64 bits, got "4"'),
-    (("ranks",), 4.0, "ranks: expected an integer of at most 64 bits, got 4.0"),
-    (("ranks",), True, "ranks: expected an integer of at most 64 bits, got true"),
-    (("ranks",), MISSING, "top level: key 'ranks' is missing, expected schema, name, descr"),
-    (("extra",), 1, "top level: key 'extra' is unknown, expected schema, name, description"),
-    (("streams",), [], "streams: expected a list of at least 1, got []"),
-    (("streams",), {}, "streams: expected a list, got {}"),
-    (("compute",), "wait", "compute: expected one of sleep, busy"),
-    (("runtime_s",), -1, "runtime_s: expected at least 0, got -1"),
-    (("runtime_s",), float("nan"), "runtime_s: expected a finite number, found NaN"),
-    (("runtime_s",), float("inf"), "runtime_s: expected a finite number, found Infinity"),
-    (
-        ("name",),
-        "a b",
-        "name: expected letters, digits, '_', '.' and '-', a letter or digit first, got \"a b\"",
-    ),
-    (("name",), "x" * 101, "name: expected at most 100 characters, got "),
-    (
-        ("name",),
-        "x\n",
-        "name: expected letters, digits, '_', '.' and '-', a letter or digit first, got \"x\\n\"",
-    ),
-    (("streams", 0, "name"), "x\n", "streams[0].name: expected letters, digits, '_', '.' and"),
-    ((*V, "name"), "x\n", f"{AT_V}.name: expected letters, digits, '_', '.' and '-', a letter"),
-    (("source", "notes"), [1], "source.notes[0]: expected a string, got 1"),
-    (("scaling",), {"rule": "none"}, "scaling: key 'from_ranks' is missing, expected rule, fr"),
-    (("scaling", "rule"), "odd", 'scaling.rule: expected one of none, strong, weak, got "odd"'),
-    (
-        ("scaling", "from_ranks"),
-        3,
-        "scaling.from_ranks: expected 4, the ranks, for the rule none, got 3",
-    ),
-    (
-        ("provenance", 0, "path"),
-        "ranks",
-        'provenance[0].path: expected a JSON pointer, which starts with /, got "ranks"',
-    ),
-    (("provenance", 0, "how"), "", "provenance[0].how: expected at least 1 character, got "),
-    (
-        ("streams", 0, "transfer_bytes"),
-        1e30,
-        "streams[0].transfer_bytes: expected an integer of at most 64 bits, got 1e+30",
-    ),
-    (
-        ("streams", 0, "transfer_bytes"),
-        1 << 63,
-        "streams[0].transfer_bytes: expected an integer of at most 64 bits, got 922337203685477",
-    ),
-    (("streams", 0, "collective"), 1, "streams[0].collective: expected true or false, got 1"),
-    (
-        ("streams", 0, "layout"),
-        "many",
-        'streams[0].layout: expected one of shared, file-per-process, grouped, flood, got "many"',
-    ),
-    (
-        ("streams", 0, "layout"),
-        "shared",
-        "streams[0].groups: expected null for the layout shared, got 2",
-    ),
-    (
-        ("streams", 0, "groups"),
-        None,
-        "streams[0].groups: expected a number for the layout grouped, got null",
-    ),
-    (("streams", 0, "groups"), 5, "streams[0].groups: expected at most 4, the ranks, got 5"),
-    (
-        ("streams", 1, "name"),
-        "checkpoint",
-        "streams[1].name: expected a name of its own, got 'checkpoint' again",
-    ),
-    (
-        ("streams", 0, "dumps", 0, "time_s"),
-        None,
-        "streams[0].dumps[0].time_s: expected a finite number of at most 64 bits, got null",
-    ),
-    (
-        ("streams", 0, "dumps", 1, "time_s"),
-        5,
-        "streams[0].dumps[2].time_s: expected at least 5, the time of the dump before, got 1.0",
-    ),
-    (
-        ("streams", 0, "dumps", 0, "variables", 1, "name"),
-        "density",
-        "streams[0].dumps[0].variables: expected a name of its own for each, got 'density' twice",
-    ),
-    ((*V, "count"), 1 << 60, "streams[0].dumps[0].variables: expected less than 2^63 bytes, got "),
-    ((*V, "type"), "f16", f"{AT_V}.type: expected one of byte, i8, u8, i16, "),
-    ((*V, "shape"), [], f"{AT_V}.shape: expected a list of at least 1, got []"),
-    ((*V, "shape"), [0], f"{AT_V}.shape[0]: expected at least 1, got 0"),
-    ((*V, "shape"), [1] * 9, f"{AT_V}.shape: expected a list of at most 8, got [1, 1, "),
-    ((*V, "file"), 1024, f"{AT_V}.file: expected at most 1023, got 1024"),
-    ((*V, "bytes"), 1, f"{AT_V}: key 'bytes' is unknown, expected name, label, count, type"),
-    ((*V, "name"), MISSING, f"{AT_V}: key 'name' is missing, expected name, label, count"),
-    (D, {"rule": "odd"}, AT_D + ": " + RULES + '{"rule": "odd"}'),
-    (D, {}, f"{AT_D}: {RULES}{{}}"),
-    (D, None, f"{AT_D}: {RULES}null"),
-    (D, {"runs": [[4, 8]]}, AT_D + ": " + RULES + '{"runs": [[4, 8]]}'),
-    (D, {"rule": "even", "grid": [4]}, f"{AT_D}: key 'grid' is unknown, expected rule"),
-    (D, {"rule": "grid"}, f"{AT_D}: key 'grid' is missing, expected rule, grid"),
-    (D, {"rule": "grid", "grid": [0]}, f"{AT_D}.grid[0]: expected at least 1, got 0"),
-    (D, {"rule": "grid", "grid": [2, 2]}, f"{AT_D}: expected a grid of 3 dimensions, got 2"),
-    (D, {"rule": "grid", "grid": [2, 1, 1]}, f"{AT_D}: expected a grid of 4 ranks, got 2"),
-    (D, {"rule": "runs", "runs": [[4]]}, f"{AT_D}.runs[0]: expected a list of at least 2, got"),
-    (D, {"rule": "runs", "runs": [[0, 4]]}, f"{AT_D}.runs[0][0]: expected at least 1, got 0"),
-    (D, {"rule": "runs", "runs": [[4, -1]]}, f"{AT_D}.runs[0][1]: expected at least 0, got -1"),
-    (D, {"rule": "runs", "runs": [[3, 8]]}, f"{AT_D}: expected runs of 4 ranks in all, got 3"),
-    (
-        D,
-        {"rule": "runs", "runs": [[4, 1]]},
-        f"{AT_D}: expected runs of 32 rows in all, as shape[0], got 4",
-    ),
-]
-
-
-@pytest.mark.parametrize(
-    ("key", "value", "message"), BAD, ids=[f"{n}-{row[0][-1]}" for n, row in enumerate(BAD)]
-)
+@pytest.mark.parametrize(("key", "value", "message"), refused.cases("workload"))
 def test_a_bad_descriptor_is_one_message(
-    key: Key, value: Any, message: str, tmp_path: Path
+    key: str, value: Any, message: str, tmp_path: Path
 ) -> None:
     path = tmp_path / "w.json"
-    path.write_text(altered(key, value))
+    path.write_text(json.dumps(refused.altered(GOOD, key, value)))
     with pytest.raises(UnderstudyError) as error:
         load(path)
     text = str(error.value)

@@ -1,0 +1,30 @@
+"""Edits of documents that are refused: tests/refused/<kind>.json, each a line."""
+
+import copy
+import json
+from pathlib import Path
+from typing import Any
+
+FOLDER = Path(__file__).resolve().parents[1] / "refused"
+MISSING = "(missing)"  # in place of a value: the key is deleted
+
+
+def cases(kind: str) -> list[tuple[str, Any, str]]:
+    """Where a value is changed, such as streams/0/name, to what, and how the message begins."""
+    found = json.loads((FOLDER / f"{kind}.json").read_text(encoding="utf-8"))
+    assert found
+    return [(place, value, message) for place, value, message in found]
+
+
+def altered(row: Any, place: str, value: Any) -> Any:
+    """A copy with another value at a place."""
+    row = copy.deepcopy(row)
+    *steps, last = [int(step) if step.isdigit() else step for step in place.split("/")]
+    at: Any = row
+    for step in steps:
+        at = at[step]
+    if value == MISSING:
+        del at[last]
+    else:
+        at[last] = value
+    return row
