@@ -6,7 +6,7 @@ from tests.support import said
 from tests.support.said import raises
 from understudy.paths import ROOT
 
-FOLDERS = ROOT / "tests", ROOT / "nightly"
+FOLDERS = ROOT / "tests", ROOT / "nightly", ROOT / "studies"
 MODULES = {path.stem: path for folder in FOLDERS for path in folder.rglob("test_*.py")}
 
 
