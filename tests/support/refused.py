@@ -9,11 +9,12 @@ FOLDER = Path(__file__).resolve().parents[1] / "refused"
 MISSING = "(missing)"  # in place of a value: the key is deleted
 
 
-def cases(kind: str) -> list[tuple[str, Any, str]]:
-    """Where a value is changed, such as streams/0/name, to what, and how the message begins."""
-    found = json.loads((FOLDER / f"{kind}.json").read_text(encoding="utf-8"))
+def cases(kind: str) -> list[list[Any]]:
+    """Of each edit the place, such as streams/0/name, the value there, and how the message begins;
+    or which document it is of, its values by place, and the message."""
+    found: list[list[Any]] = json.loads((FOLDER / f"{kind}.json").read_text(encoding="utf-8"))
     assert found
-    return [(place, value, message) for place, value, message in found]
+    return found
 
 
 def altered(row: Any, place: str, value: Any) -> Any:
