@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from tests.support.described import described
 from tests.support.logs import record_id
 from understudy.contracts.workload import Stream, Workload
 from understudy.darshanlog import layouts
@@ -80,7 +81,7 @@ class Run:
         return write_log(path, names=names, **self.options, **self.modules)
 
     def describe(self, folder: Path, **options: Any) -> Workload:
-        return darshan.read(self.log(folder / "run.darshan"), **options)
+        return described(darshan.read(self.log(folder / "run.darshan"), **options))
 
 
 def per_process_blocks(
