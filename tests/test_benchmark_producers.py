@@ -286,7 +286,7 @@ def test_the_benchmarks_themselves(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("spoil", "said"),
+    ("spoil", "told"),
     [
         (lambda t: t["Parameters"].update(api="DUMMY"), "api DUMMY, asked for POSIX"),
         (lambda t: t["Options"].update(api="DUMMY"), "api DUMMY, asked for POSIX"),

@@ -397,7 +397,7 @@ def test_a_fault_in_references_is_seen(
 
 
 @pytest.mark.parametrize(
-    ("entry", "said"),
+    ("entry", "told"),
     [
         ("[1.0e9, null, null, MiB/s]", "YAML takes 1e9 for a text"),
         ("[.inf, null, 0.1, s]", "got [inf"),
