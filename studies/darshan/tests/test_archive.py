@@ -235,7 +235,8 @@ def kill_at_each_step(folder: Path) -> None:
 
 def test_original_survives_a_kill_at_every_step(tmp_path: Path) -> None:
     code = (
-        "import sys; from pathlib import Path; from studies.darshan.tests.test_archive import kill_at_each_step\n"
+        "import sys; from pathlib import Path\n"
+        "from studies.darshan.tests.test_archive import kill_at_each_step\n"
         "kill_at_each_step(Path(sys.argv[1]))"
     )
     done = subprocess.run(

@@ -37,6 +37,7 @@ from understudy_darshan.judge import operations as judged
 from understudy_darshan.judge import overhead, shutdown
 from understudy_darshan.judge.overhead import CONTROL, UNDER, WITHOUT
 from understudy_darshan.judge.shutdown import WORKLOADS
+from understudy_darshan.page import ADDITION
 from understudy_darshan.producers import operations
 from understudy_darshan.producers import shutdown as producer
 
@@ -313,9 +314,8 @@ def test_page_judges_an_overhead(
 def test_a_failed_run_of_an_overhead_makes_one_failed_case(tmp_path: Path) -> None:
     runs_ = job(tmp_path, {f"{UNDER}a": 1.0})
     lost = replace(runs_[0], producer=replace(runs_[0].producer, failure="killed"))
-    made = summary.summarize(
-        [], [Failed(path=tmp_path, run=lost)], overheads=overhead.cases([lost, *runs_[1:]])
-    )
+    failed = [Failed(path=tmp_path, run=lost)]
+    made = summary.summarize([], failed, additions=[ADDITION], runs=[lost, *runs_[1:]])
     assert [(c.state, c.why) for c in made.cases] == [("failed", "1 runs failed")]
 
 
