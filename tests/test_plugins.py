@@ -310,21 +310,14 @@ def test_a_plugin_that_ends_python_ends_the_session_with_one_message(
 
 
 @pytest.mark.parametrize(
-    ("given", "expected"),
-    [
-        ("collective=2", "true or false"),
-        ("repetitions=x", "an integer"),
-        ("shift_ranks=1MB", "an integer"),
-        ("Replay.time_scale=fast", "a number"),
-    ],
+    "given", ["collective=2", "repetitions=x", "shift_ranks=1MB", "Replay.time_scale=fast"]
 )
-def test_a_wrong_value_of_a_variable_is_one_message(
-    given: str, expected: str, tmp_path: Path
-) -> None:
+def test_a_wrong_value_of_a_variable_ends_the_session(given: str, tmp_path: Path) -> None:
     done = reframe(tmp_path, "-l", "--system=localhost", "-S", given)
+    name, _, value = given.rpartition(".")[2].partition("=")
     assert done.returncode == 1
-    assert done.stderr == f"understudy: -S {given.split('.')[-1]}: expected {expected}\n"
-    assert "Traceback" not in done.stdout
+    (told,) = [line for line in done.stdout.splitlines() if line.startswith("ERROR: ")]
+    assert name in told and value in told and "Traceback" not in done.stdout
 
 
 def reference_faults(system: str, text: str) -> Iterator[str]:

@@ -241,17 +241,6 @@ def test_a_value_of_another_type_ends_the_session(here: Session, given: str) -> 
     assert not list((here.folder / "out").rglob("*.json.gz"))
 
 
-def test_a_file_of_checks_that_ends_python_is_no_success(here: Session) -> None:
-    path = here.folder / "site" / "checks" / "quits.py"
-    path.parent.mkdir(parents=True)
-    path.write_text(
-        "import sys\nimport reframe as rfm\n@rfm.simple_test\n"
-        "class Quits(rfm.RunOnlyRegressionTest): pass\nsys.exit(0)\n"
-    )
-    here.environment["UNDERSTUDY_PATH"] = str(here.folder / "site")
-    assert here.run("-r", SYSTEM).returncode == 1
-
-
 BROKEN = "echo 'cannot connect to server' >&2; exit 111"
 UNKNOWN = "echo 'Unknown option: version' >&2; echo 'Usage: qsub [-a TIME]' >&2; exit 2"
 

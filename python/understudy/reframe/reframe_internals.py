@@ -75,17 +75,27 @@ def references_of(check: Any) -> Any:
 # -- the session ---------------------------------------------------------------------------------
 
 
-def refuse_broken_files() -> None:
-    """Have a file of checks that cannot be loaded, as with a wrong value of -S, end the session.
+def around_loading(load: Callable[[str, Callable[[], Any]], Any]) -> None:
+    """Have a function load each file of checks: it gets the name of the file and what loads it. A
+    file that cannot be loaded, as with a wrong value of -S, ends the session.
 
-    Missing: ReFrame skips such a file with a warning, and passes without its checks. Does: raises
-    an error where the loader asks how severe one is. To drop: once an option asks for that.
+    Missing: ReFrame skips such a file with a warning, and passes without its checks; one that ends
+    Python ends the session with the status that it gives. Does: raises an error where the loader
+    asks how severe one is, and wraps the method that loads a file. To drop: once an option asks
+    for that.
     """
+    load_from_file = loader.RegressionCheckLoader.load_from_file
 
     def refuse(*error: Any) -> NoReturn:
-        raise ReframeError(loader.what(*error)) from None
+        asked = shlex.join(sys.argv[1:])
+        raise ReframeError(f"{loader.what(*error)}; asked for: {asked}") from None
+
+    @wraps(load_from_file)
+    def loaded(own: Any, filename: str, *arguments: Any, **options: Any) -> Any:
+        return load(filename, lambda: load_from_file(own, filename, *arguments, **options))
 
     loader.is_severe = refuse
+    loader.RegressionCheckLoader.load_from_file = loaded
 
 
 def _variables_of_main() -> dict[str, Any]:

@@ -27,7 +27,7 @@ from reframe.core.runtime import runtime
 from understudy import producers
 from understudy.contracts.measurement import Measurement
 from understudy.contracts.run import Identity, Place
-from understudy.errors import UnderstudyError, one_line
+from understudy.errors import UnderstudyError, one_line, refuse_exit
 from understudy.records import store
 from understudy.reframe import reframe_internals
 from understudy.reframe.session import case_size_vs_memory
@@ -120,10 +120,21 @@ def asks_to_run(arguments: Sequence[str]) -> bool:
 def expect_a_run() -> None:
     """Have this process fail if it is asked to run tests and none runs: without it, a misspelled
     name or a system without its programs passes. Called once, by ReFrame's configuration."""
-    reframe_internals.refuse_broken_files()
+    reframe_internals.around_loading(_refuse_exit)
     if asks_to_run(sys.argv[1:]) or DRY in sys.argv:
         reframe_internals.around_run(_note_begin, _note_end_of_run)
         atexit.register(_fail_without_a_run)
+
+
+def _refuse_exit(filename: str, load: Callable[[], Any]) -> Any:
+    """Our own checks end a session with a message."""
+    try:
+        return load()
+    except SystemExit as error:
+        if isinstance(error.code, str):
+            raise
+        with exit_on_error(), refuse_exit(filename):
+            raise
 
 
 def _note_begin(_: list[Any]) -> None:
@@ -149,9 +160,7 @@ def _fail_without_a_run() -> None:
             _keep(f"the session was ended while these ran: {told}")
     elif not dry:
         _keep_lost()
-    if not _progress.began and not _progress.ended:
-        _leave()  # a file of checks may have ended Python with another status
-    if _progress.ran or _progress.ended or (dry and _progress.skipped):
+    if _progress.ran or _progress.ended or not _progress.began or (dry and _progress.skipped):
         return
     try:
         nothing = nothing_selected(bool(_progress.skipped) or _progress.installing)
@@ -169,15 +178,9 @@ def _fail_without_a_run() -> None:
     if not dry and runtime().system.name != UNKNOWN_HOST:
         with _told():
             _keep(f"nothing ran: {reason}")
-    _leave()
-
-
-def _leave() -> NoReturn:
-    """The status that sys.exit was given stands by now."""
     sys.stdout.flush()
-    sys.stderr.flush()
     logging.shutdown()
-    os._exit(FAILURE)
+    os._exit(FAILURE)  # the status that sys.exit was given stands by now
 
 
 def _keep_lost() -> None:
