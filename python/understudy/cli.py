@@ -2,7 +2,6 @@
 
 import ast
 import errno
-import importlib
 import importlib.util
 import os
 import pkgutil
@@ -16,7 +15,7 @@ from typing import Any
 import click
 
 from understudy import commands, studies
-from understudy.errors import Mistakes, UnderstudyError, one_line, refuse_exit
+from understudy.errors import Mistakes, UnderstudyError, one_line
 from understudy.messages import tell
 from understudy.release import version
 
@@ -53,35 +52,28 @@ class CommandDirectory(click.Group):
         **more: Any,
     ) -> None:
         super().__init__(*args, **more)
-        self.folders = [(package.__name__, Path(package.__path__[0]))]
+        own, path = package.__name__, list(package.__path__)
         if package is commands:
-            self.folders += studies.folders("commands")
+            found = studies.plugins("commands", own, path)
+        else:
+            found = {m.name: f"{own}.{m.name}" for m in pkgutil.iter_modules(path)}
+        self.modules = {name.replace("_", "-"): module for name, module in found.items()}
         self.former = former
-        self.first = [name for name in first if name in self._modules()]
-
-    def _modules(self) -> dict[str, str]:
-        """The module of each command."""
-        return {
-            module.name.replace("_", "-"): f"{package}.{module.name}"
-            for package, folder in self.folders
-            for module in pkgutil.iter_modules([str(folder)])
-            if not module.name.startswith("_")
-        }
+        self.first = [name for name in first if name in self.modules]
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return sorted(self._modules())
+        return sorted(self.modules)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in self.list_commands(ctx):
             return None
-        with refuse_exit(f"command {cmd_name}"):
-            module = importlib.import_module(self._module(cmd_name))
+        module = studies.load(self._module(cmd_name), f"command {cmd_name}")
         command = module.command
         assert isinstance(command, click.Command), f"{module.__name__}.command is no click.Command"
         return command
 
     def _module(self, cmd_name: str) -> str:
-        return self._modules()[cmd_name]
+        return self.modules[cmd_name]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """As click's, without the import of the commands."""

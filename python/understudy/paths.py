@@ -58,8 +58,12 @@ RECORDS_VARIABLE = "UNDERSTUDY_RECORDS"
 
 
 def kinds() -> list[str]:
-    """Names for `where`."""
-    return list(_KINDS)
+    """Names for `where`: those that this installation has, with its studies."""
+    return [kind for kind, path in _KINDS.items() if [*_own(path), *studies.directories(kind)]]
+
+
+def _own(path: str) -> list[Path]:
+    return [ROOT / path] if (ROOT / path).exists() else []
 
 
 def where(kind: str) -> Path:
@@ -79,7 +83,7 @@ def where(kind: str) -> Path:
 
 def directories(kind: str) -> list[Path]:
     """Our own directory of a kind, then those of studies and of users."""
-    found = [path for path in [ROOT / _KINDS[kind]] if path.exists()] + studies.directories(kind)
+    found = _own(_KINDS[kind]) + studies.directories(kind)
     found = found or [where(kind)]
     if kind in SITE:
         found += [site / kind for site in sites() if (site / kind).is_dir()]

@@ -7,7 +7,9 @@ may have the plugin directories `commands`, `readers` and `producers`, and a mod
 package in studies/<name>, and in its directory `data` in a wheel.
 """
 
+import pkgutil
 import sys
+from collections.abc import Iterable
 from functools import cache
 from importlib import import_module
 from importlib.metadata import entry_points
@@ -16,6 +18,8 @@ from pathlib import Path
 from types import ModuleType
 
 from understudy.errors import UnderstudyError, refuse_exit
+from understudy.messages import tell
+from understudy.release import version
 
 GROUP = "understudy.studies"
 BESIDE = Path(__file__).resolve().parents[2] / "studies"
@@ -31,23 +35,56 @@ def packages() -> dict[str, Path]:
     for point in entry_points(group=GROUP):
         if point.value in found:
             continue
-        spec = find_spec(point.value)
+        try:
+            spec = find_spec(point.value)
+        except (ImportError, ValueError):
+            spec = None
         if spec is None or spec.origin is None:
-            raise UnderstudyError(
-                f"study {point.name}: its package {point.value} is not there; install it again, "
-                f"or uninstall {point.dist.name if point.dist else point.name}"
+            tell(
+                f"study {point.name}: left out, since its package {point.value} is not there; "
+                f"install it again, or uninstall {point.dist.name if point.dist else point.name}"
+            )
+            continue
+        if point.dist and point.dist.version != version():
+            tell(
+                f"{point.dist.name} {point.dist.version}: expected {version()}, the version of "
+                "understudy; install both of one version"
             )
         found[point.value] = Path(spec.origin).parent
     return dict(sorted(found.items()))
 
 
-def folders(kind: str) -> list[tuple[str, Path]]:
-    """The plugin directories of a kind in the packages of studies, each with its module's name."""
-    return [
-        (f"{package}.{kind}", folder / kind)
-        for package, folder in packages().items()
-        if (folder / kind).is_dir()
-    ]
+def plugins(kind: str, own: str, folders: Iterable[str]) -> dict[str, str]:
+    """The full name of each module of a plugin directory, the package `own` in `folders` and the
+    directory of that kind in each study, by its short name. A name that is taken is told, and left
+    out."""
+    places = [(own, folder) for folder in folders]
+    places += [(f"{package}.{kind}", str(folder / kind)) for package, folder in packages().items()]
+    found: dict[str, str] = {}
+    for package, folder in places:
+        for module in pkgutil.iter_modules([folder]):
+            if module.name.startswith("_"):
+                continue
+            if module.name in found:
+                tell(f"{package}.{module.name}: left out, since {found[module.name]} has its name")
+                continue
+            found[module.name] = f"{package}.{module.name}"
+    return found
+
+
+def load(module: str, what: str) -> ModuleType:
+    """Import a plugin, which messages call `what`. Whatever one of a study raises becomes an
+    UnderstudyError."""
+    with refuse_exit(what):
+        try:
+            return import_module(module)
+        except UnderstudyError:
+            raise
+        except Exception as error:
+            if module.startswith("understudy."):
+                raise
+            why = f"{type(error).__name__}: {' '.join(str(error).split())}"
+            raise UnderstudyError(f"{module}: cannot be loaded: {why}") from None
 
 
 def bases() -> dict[str, Path]:
@@ -65,9 +102,8 @@ def directories(path: str) -> list[Path]:
 
 def modules(name: str) -> list[ModuleType]:
     """The module of that name of each study that has one."""
-    found = []
-    for package, folder in packages().items():
-        if (folder / f"{name}.py").is_file():
-            with refuse_exit(f"study {package}"):
-                found.append(import_module(f"{package}.{name}"))
-    return found
+    return [
+        load(f"{package}.{name}", f"study {package}")
+        for package, folder in packages().items()
+        if (folder / f"{name}.py").is_file()
+    ]

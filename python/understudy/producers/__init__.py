@@ -13,10 +13,8 @@ A producer is one module with
 `record` makes the run record of any measurement file, `load` reads records and measurements alike.
 """
 
-import importlib
 import itertools
 import math
-import pkgutil
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime, timezone
@@ -77,28 +75,20 @@ class Module(Protocol):
 
 def names() -> list[str]:
     """All producers: the modules here and in studies, without those that begin with _."""
-    return sorted(_packages(tuple(__path__)))
+    return sorted(_modules(tuple(__path__)))
 
 
 @cache
-def _packages(own: tuple[str, ...]) -> dict[str, str]:
-    """The package of each producer."""
-    folders = [(__name__, folder) for folder in own]
-    folders += [(package, str(folder)) for package, folder in studies.folders("producers")]
-    return {
-        m.name: package
-        for package, folder in folders
-        for m in pkgutil.iter_modules([folder])
-        if not m.name.startswith("_")
-    }
+def _modules(own: tuple[str, ...]) -> dict[str, str]:
+    """The full name of each producer's module."""
+    return studies.plugins("producers", __name__, own)
 
 
 def get(name: str) -> Module:
     """The producer of that name."""
     if name not in names():
         raise UnderstudyError(f"no producer is called {name!r}; known: {', '.join(names())}")
-    with refuse_exit(f"producer {name}"):
-        module: Any = importlib.import_module(f"{_packages(tuple(__path__))[name]}.{name}")
+    module: Any = studies.load(_modules(tuple(__path__))[name], f"producer {name}")
     return module  # type: ignore[no-any-return]
 
 

@@ -22,9 +22,7 @@ Wrong content is an `UnderstudyError` that names the file and what was expected.
 be decoded becomes such an error by itself.
 """
 
-import importlib
 import inspect
-import pkgutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
@@ -38,14 +36,8 @@ from understudy.errors import UnderstudyError, refuse_exit
 
 def modules() -> list[ModuleType]:
     """The readers, by name: ours, and those of studies."""
-    folders = [(__name__, Path(folder)) for folder in __path__] + studies.folders("readers")
-    found = {m.name: name for name, path in folders for m in pkgutil.iter_modules([str(path)])}
-    return [_imported(name, package) for name, package in sorted(found.items())]
-
-
-def _imported(name: str, package: str) -> ModuleType:
-    with refuse_exit(f"reader {name}"):
-        return importlib.import_module(f"{package}.{name}")
+    found = studies.plugins("readers", __name__, __path__)
+    return [studies.load(module, f"reader {name}") for name, module in sorted(found.items())]
 
 
 def trace_in(folder: Path) -> Path | None:

@@ -4,7 +4,7 @@ import math
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -150,7 +150,7 @@ def render(
     drawers = figures.drawers()
     of_workloads = [d for d in drawers if d.of == figures.WORKLOAD]
     tell = undrawn or _raise
-    additions: list[Addition] = [module.ADDITION for module in studies.modules("page")]
+    additions = list(_additions())
     found = summary.summarize(cases, failed, study, skipped, additions, others)
     changes = last_two_sessions.changes(cases, rule)
     place_rows = file_system_speeds.places(found.cases)
@@ -225,6 +225,15 @@ def render(
         limit=LIMIT_FRACTION,
     )
     return printable(text)
+
+
+def _additions() -> Iterator[Addition]:
+    """What studies add; an UnderstudyError where a module `page` states no ADDITION."""
+    for module in studies.modules("page"):
+        addition = getattr(module, "ADDITION", None)
+        if not isinstance(addition, Addition):
+            raise UnderstudyError(f"{module.__file__}: ADDITION: expected an Addition")
+        yield addition
 
 
 def _lead(sections: Sequence[Section]) -> tuple[Section, Picture] | None:

@@ -46,7 +46,7 @@ class PyUnderstudy(PythonPackage):
         """Of `develop`: installed again only if what is in the package has changed."""
         project = REPOSITORY / "pyproject.toml"
         data = re.findall(r'(?m)^"([^"]+)" = "understudy/data', project.read_text())
-        data += ("checks", "configs", "workloads")  # of hatch_build.py
+        data += ("checks", "configs")  # of hatch_build.py
         own = ("pyproject.toml", "hatch_build.py", "README.md", "python/understudy")
         return changed(self, (*own, *data))
 
