@@ -2,6 +2,7 @@
 
 import csv
 import gzip
+import hashlib
 import json
 import os
 import re
@@ -602,3 +603,61 @@ def test_a_hostile_path_is_one_plain_message(command: list[str], tmp_path: Path)
     assert done.exit_code == 2 and not isinstance(done.exception, UnicodeError)
     assert all(c.isprintable() or c == "\n" for c in done.stderr)
     assert all(line.startswith("understudy: ") for line in done.stderr.splitlines())
+
+
+def faults(of: Path) -> list[str]:
+    found = ledger.audit(of)
+    assert found is not None
+    return [f"{fault.file}: {fault.what}" for fault in found.faults]
+
+
+def test_a_full_disk_leaves_no_half_line_in_the_ledger(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.keep(made(session="a", id="1"), tmp_path)
+    before = (tmp_path / ledger.FILE).read_bytes()
+    write = os.write
+
+    def half(file: int, data: bytes) -> int:
+        return write(file, data[: len(data) // 2])
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "write", half)
+        with pytest.raises(UnderstudyError, match="SHA256SUMS: cannot be written: No space"):
+            store.keep(made(session="a", id="2"), tmp_path)
+    assert (tmp_path / ledger.FILE).read_bytes() == before
+    store.keep(made(session="a", id="2"), tmp_path)
+    assert faults(tmp_path) == []
+
+
+def test_nothing_is_added_behind_a_line_that_is_cut(tmp_path: Path) -> None:
+    store.keep(made(session="a", id="1"), tmp_path)
+    path = tmp_path / ledger.FILE
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(UnderstudyError, match="its last line is cut"):
+        store.keep(made(session="a", id="2"), tmp_path)
+
+
+def test_a_kill_between_ledger_and_record_is_mended_by_keeping_it_again(tmp_path: Path) -> None:
+    store.keep(made(session="a", id="1"), tmp_path)
+    path = store.keep(made(session="a", id="2"), tmp_path)
+    path.unlink()  # as if its process had ended before it was written
+    [told] = faults(tmp_path)
+    assert told.endswith("is missing")
+    store.keep(made(session="a", id="2"), tmp_path)
+    assert faults(tmp_path) == []
+
+
+def test_a_second_sum_of_a_record_is_told(tmp_path: Path) -> None:
+    path = store.keep(made(session="a", id="1"), tmp_path)
+    name = path.relative_to(tmp_path).as_posix()
+    path.write_bytes(gzip.compress(b"{}"))
+    with (tmp_path / ledger.FILE).open("a") as file:
+        file.write(f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {name}\n")
+    assert faults(tmp_path) == [f"{name}: has two SHA-256 in the ledger"]
+
+
+def test_a_comment_of_deep_brackets_is_one_message(tmp_path: Path) -> None:
+    (tmp_path / ledger.FILE).write_text("# " + "[" * 100_000 + "\n")
+    with pytest.raises(UnderstudyError, match="line 1: expected a SHA-256"):
+        ledger.audit(tmp_path)

@@ -56,17 +56,30 @@ class Audit:
     heads: frozenset[str]  # of what it was after every line
 
 
-def append(of: Path, action: str, name: str, time: str | None, system: str | None) -> None:
-    """Add a line: the action on the file `name` of the folder, as it is now. The first entry of a
-    folder follows those of a ledger of earlier versions, or of all records that are there."""
+def append(
+    of: Path, action: str, name: str, time: str | None, system: str | None, data: bytes = b""
+) -> None:
+    """Add a line: the action on the file `name` of the folder; `data` is what the file is to hold.
+    The first entry of a folder follows those of a ledger of earlier versions, or of all records
+    that are there."""
     try:
         with _locked(of) as file:
+            size = os.fstat(file).st_size
+            if size and os.pread(file, 1, size - 1) != b"\n":
+                raise UnderstudyError(
+                    f"{of / FILE}: its last line is cut, so nothing was added; expected a line "
+                    "that ends: remove it, and compare with understudy records verify"
+                )
             before = ""
-            if not os.fstat(file).st_size:
+            if not size:
                 before = _text(of, _former(of)[0]) or "".join(
                     _entry(of, FOUND, n, None, None) for n in sorted(_names(of) - {name})
                 )
-            os.write(file, (before + _entry(of, action, name, time, system)).encode())
+            sha256 = hashlib.sha256(data).hexdigest()
+            text = (before + _entry(of, action, name, time, system, sha256)).encode()
+            if os.write(file, text) < len(text):
+                os.ftruncate(file, size)
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     except OSError as error:
         raise UnderstudyError(f"{of / FILE}: cannot be written: {error.strerror}") from None
 
@@ -138,6 +151,8 @@ def audit(of: Path) -> Audit | None:
     for row in _rows(data, f"{of / FILE}"):
         name = row["file"]
         if row["action"] in (KEPT, FOUND):
+            if known.get(name, row)["sha256"] != row["sha256"]:
+                faults.append(Fault(file=name, what="has two SHA-256 in the ledger"))
             known[name] = row
             gone.pop(name, None)
             continue
@@ -185,7 +200,7 @@ def _facts(given: Any, where: str) -> dict[str, Any]:
         row = dict.fromkeys(KEYS) | row
         valid = row["action"] in ACTIONS and isinstance(row["file"], str)
         valid = valid and all(value is None or isinstance(value, str) for value in row.values())
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, RecursionError):
         valid = False
     if not valid:
         raise UnderstudyError(

@@ -60,8 +60,10 @@ def keep(run: Run, into: Path | None = None) -> Path:
                 "replaced"
             )
         return path
-    write_bytes(path, gzip.compress(text.encode(), mtime=0))
-    ledger.append(into, ledger.KEPT, name_of(run), run.identity.time, run.place.system)
+    data = gzip.compress(text.encode(), mtime=0)
+    # The ledger first: after a kill between both, a record is missing until it is kept again.
+    ledger.append(into, ledger.KEPT, name_of(run), run.identity.time, run.place.system, data)
+    write_bytes(path, data)
     return path
 
 
