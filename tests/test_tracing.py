@@ -393,6 +393,15 @@ def test_a_directory_is_there_if_a_call_has_found_it(call: str) -> None:
 # -- loops ----------------------------------------------------------------------------------------
 
 
+def test_what_has_something_in_it_is_a_directory() -> None:
+    """access() does not tell whether it found a file or a directory."""
+    found = traced(
+        '7 1.0 access("/d/a", X_OK) = 0\n'
+        '7 2.0 openat(AT_FDCWD</d>, "/d/a/b", O_RDONLY|O_DIRECTORY) = 3</d/a/b>\n'
+    )
+    assert found.paths["/d/a"].directory and found.paths["/d/a"].file is None
+
+
 def expanded(rows: list[Row], *passes: int) -> Iterator[Row]:
     """The calls of loops, one by one."""
     for row in rows:

@@ -222,8 +222,10 @@ class Processes:
         """It is there, and so are the directories above."""
         self.paths[name].assumed = False
         above = posixpath.dirname(name)
-        while above in self.paths and self.paths[above].assumed:
-            self.paths[above].assumed = False
+        while (path := self.paths.get(above)) is not None:
+            path.assumed = False
+            if path.before and not path.made and not path.directory:
+                path.directory, path.file = True, None  # only looked at, as by access()
             above = posixpath.dirname(above)
 
     def _absent(self, name: str) -> Path:
