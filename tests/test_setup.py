@@ -303,7 +303,8 @@ def test_help_of_every_command(name: str) -> None:
 
 
 def test_help_lists_every_file_of_the_room() -> None:
-    files = (ROOT / "python/understudy/commands").glob("[!_]*.py")
+    folders = (ROOT / "python/understudy/commands", *ROOT.glob("studies/*/understudy_*/commands"))
+    files = [path for folder in folders for path in folder.glob("[!_]*.py")]
     assert sorted(path.stem.replace("_", "-") for path in files) == names()
     done = CliRunner().invoke(cli.main, ["--all"])
     assert done.exit_code == 0, done.output

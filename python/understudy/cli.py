@@ -52,14 +52,19 @@ class CommandDirectory(click.Group):
         **more: Any,
     ) -> None:
         super().__init__(*args, **more)
-        own, path = package.__name__, list(package.__path__)
-        if package is commands:
+        self.package = package
+        self.former = former
+        self.first = [name for name in first if name in self.modules]
+
+    @property
+    def modules(self) -> dict[str, str]:
+        """The full name of the module of each command."""
+        own, path = self.package.__name__, tuple(self.package.__path__)
+        if self.package is commands:
             found = studies.plugins("commands", own, path)
         else:
             found = {m.name: f"{own}.{m.name}" for m in pkgutil.iter_modules(path)}
-        self.modules = {name.replace("_", "-"): module for name, module in found.items()}
-        self.former = former
-        self.first = [name for name in first if name in self.modules]
+        return {name.replace("_", "-"): module for name, module in found.items()}
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return sorted(self.modules)

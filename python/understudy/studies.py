@@ -9,7 +9,6 @@ package in studies/<name>, and in its directory `data` in a wheel.
 
 import pkgutil
 import sys
-from collections.abc import Iterable
 from functools import cache
 from importlib import import_module
 from importlib.metadata import entry_points
@@ -54,7 +53,8 @@ def packages() -> dict[str, Path]:
     return dict(sorted(found.items()))
 
 
-def plugins(kind: str, own: str, folders: Iterable[str]) -> dict[str, str]:
+@cache
+def plugins(kind: str, own: str, folders: tuple[str, ...]) -> dict[str, str]:
     """The full name of each module of a plugin directory, the package `own` in `folders` and the
     directory of that kind in each study, by its short name. A name that is taken is told, and left
     out."""

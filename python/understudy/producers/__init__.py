@@ -18,7 +18,6 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime, timezone
-from functools import cache
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -75,20 +74,19 @@ class Module(Protocol):
 
 def names() -> list[str]:
     """All producers: the modules here and in studies, without those that begin with _."""
-    return sorted(_modules(tuple(__path__)))
+    return sorted(_modules())
 
 
-@cache
-def _modules(own: tuple[str, ...]) -> dict[str, str]:
+def _modules() -> dict[str, str]:
     """The full name of each producer's module."""
-    return studies.plugins("producers", __name__, own)
+    return studies.plugins("producers", __name__, tuple(__path__))
 
 
 def get(name: str) -> Module:
     """The producer of that name."""
     if name not in names():
         raise UnderstudyError(f"no producer is called {name!r}; known: {', '.join(names())}")
-    module: Any = studies.load(_modules(tuple(__path__))[name], f"producer {name}")
+    module: Any = studies.load(_modules()[name], f"producer {name}")
     return module  # type: ignore[no-any-return]
 
 

@@ -36,7 +36,7 @@ from understudy.errors import UnderstudyError, refuse_exit
 
 def modules() -> list[ModuleType]:
     """The readers, by name: ours, and those of studies."""
-    found = studies.plugins("readers", __name__, __path__)
+    found = studies.plugins("readers", __name__, tuple(__path__))
     return [studies.load(module, f"reader {name}") for name, module in sorted(found.items())]
 
 
