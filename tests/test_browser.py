@@ -137,7 +137,7 @@ def test_nothing_of_a_trend_overlaps_or_is_cut(width: int, media: str, tmp_path:
     every_kind(folder)
     found = trends.of(indexes.of_folder(folder), select.ALL)
     made = seen(tmp_path, trend.render("star", found), width, media)
-    assert made["texts"] > 30 and made["figures"] == 6  # drawings and their axes
+    assert made["texts"] > 30 and made["figures"] == 3
     assert made["found"] == []
 
 
