@@ -170,4 +170,5 @@ def test_a_loop_of_links_is_one_message(tmp_path: Path) -> None:
         done = understudy(tmp_path, *command.split(), "a")
         assert done.returncode == 2 and done.stdout == ""
         assert done.stderr.startswith("understudy: ") and done.stderr.count("\n") == 1
-        assert "Symlink loop" in done.stderr or "levels of symbolic links" in done.stderr
+        words = ("Symlink loop", "levels of symbolic links", "no such file or folder")
+        assert any(word in done.stderr for word in words)
