@@ -186,8 +186,9 @@ def test_every_plugin_directory_is_that_of_the_checkout(
         there = installed.where(kind, tmp_path)
         assert there.is_relative_to(installed.place)
         found = listing(there)
-        for folder in installed.place.rglob(f"understudy_*/data/{kind}"):
-            found |= listing(folder)
+        for place in ("understudy_*/data", "studies/*"):
+            for folder in installed.place.rglob(f"{place}/{kind}"):
+                found |= listing(folder)
         expected = listing(where(kind))
         for folder in studies.directories(kind):
             expected |= listing(folder)
@@ -201,7 +202,12 @@ def test_without_studies_there_is_only_the_core(tmp_path: Path) -> None:
     commands = core.say(folder, "understudy", "--all")
     assert "describe" in commands
     assert not {"skel", "archive", "compose"} & set(commands.split())
-    done = core.run(folder, "bash", "-c", 'reframe -C "$(understudy doctor --paths config)" -l')
+    done = core.run(
+        folder,
+        "bash",
+        "-c",
+        'reframe -C "$(understudy doctor --paths config)" -l --system=localhost',
+    )
     assert done.returncode == 0 and "Replay %" in done.stdout, done.stdout + done.stderr
     assert "Skel" not in done.stdout and "skipping test file" not in done.stdout
 
