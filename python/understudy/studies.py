@@ -12,7 +12,7 @@ import sys
 from functools import cache
 from importlib import import_module
 from importlib.metadata import entry_points
-from importlib.util import find_spec
+from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
 
@@ -26,11 +26,12 @@ BESIDE = Path(__file__).resolve().parents[2] / "studies"
 
 @cache
 def packages() -> dict[str, Path]:
-    """The directory of each study's package by the name of the package. None is imported."""
-    found = {folder.name: folder for folder in sorted(BESIDE.glob("*/understudy_*"))}
-    for folder in found.values():
-        if str(folder.parent) not in sys.path:
-            sys.path.append(str(folder.parent))
+    """The directory of each study's package by the name of the package. Those of a checkout are
+    imported, without their modules: their directories are not on the module path."""
+    found = {path.parent.name: path.parent for path in BESIDE.glob("*/understudy_*/__init__.py")}
+    for name, folder in found.items():
+        if name not in sys.modules:
+            _import_from(folder)
     for point in entry_points(group=GROUP):
         if point.value in found:
             continue
@@ -51,6 +52,15 @@ def packages() -> dict[str, Path]:
             )
         found[point.value] = Path(spec.origin).parent
     return dict(sorted(found.items()))
+
+
+def _import_from(folder: Path) -> None:
+    spec = spec_from_file_location(
+        folder.name, folder / "__init__.py", submodule_search_locations=[str(folder)]
+    )
+    assert spec and spec.loader
+    sys.modules[folder.name] = module_from_spec(spec)
+    spec.loader.exec_module(sys.modules[folder.name])
 
 
 @cache
