@@ -86,8 +86,9 @@ static bool read_schema(struct und_strict *at, const json_t *root)
         return true;
     und_strict_key(at, "schema");
     if (sscanf(version, "understudy/workload/%d", &number) == 1 && number < 3)
-        return und_strict_fail(at, "expected \"%s\", found \"%s\"; convert the file with: understudy describe %s -o NEW.json",
-                               schema, version, at->file);
+        return und_strict_fail(
+            at, "expected \"%s\", found \"%s\"; convert the file with: understudy describe %s -o NEW.json", schema,
+            version, at->file);
     return und_strict_fail(at, "expected \"%s\", found \"%.100s\"", schema, version);
 }
 
