@@ -40,7 +40,7 @@ build:  ## setup only: packages, .venv, the player in build/bin
 lint:  ## check formatting, style and types
 	@./setup.sh test
 	@$(ENV) ruff format --check . && ruff check . && mypy
-	@$(ENV) find proxies -name '*.[ch]' -print0 | xargs -0 clang-format --dry-run -Werror
+	@$(ENV) find proxies studies -path '*/templates' -prune -o -name '*.[ch]' -print0 | xargs -0 clang-format --dry-run -Werror
 
 bench:  ## compare the speed with other programs
 	@./setup.sh test
