@@ -59,32 +59,30 @@ RECORDS_VARIABLE = "UNDERSTUDY_RECORDS"
 
 def kinds() -> list[str]:
     """Names for `where`: those that this installation has, with its studies."""
-    return [kind for kind, path in _KINDS.items() if [*_own(path), *studies.directories(kind)]]
+    return [kind for kind in _KINDS if _ours(kind)]
 
 
-def _own(path: str) -> list[Path]:
-    return [ROOT / path] if (ROOT / path).exists() else []
+def _ours(kind: str) -> list[Path]:
+    """The directories (or the file) of a kind in the core and in studies."""
+    own = ROOT / _KINDS[kind]
+    return [own] * own.exists() + studies.directories(kind)
 
 
 def where(kind: str) -> Path:
     """Our own directory (or file) of a kind, else the one of a study."""
     if kind not in _KINDS:
         raise UnderstudyError(f"kind {kind!r}: expected one of {', '.join(_KINDS)}")
-    path = ROOT / _KINDS[kind]
-    if not path.exists():
-        for path in studies.directories(kind):
-            return path
-        raise UnderstudyError(
-            f"{path}: not found; this installation of understudy is incomplete: expected it in a "
-            "checkout, or installed by pip or by cmake --install"
-        )
-    return path
+    for path in _ours(kind):
+        return path
+    raise UnderstudyError(
+        f"{ROOT / _KINDS[kind]}: not found; this installation of understudy is incomplete: "
+        "expected it in a checkout, or installed by pip or by cmake --install"
+    )
 
 
 def directories(kind: str) -> list[Path]:
     """Our own directory of a kind, then those of studies and of users."""
-    found = _own(_KINDS[kind]) + studies.directories(kind)
-    found = found or [where(kind)]
+    found = _ours(kind) or [where(kind)]
     if kind in SITE:
         found += [site / kind for site in sites() if (site / kind).is_dir()]
     if kind in _VARIABLES:
