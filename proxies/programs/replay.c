@@ -16,7 +16,7 @@
 #include "programs/replay/memory.h"
 #include "programs/replay/result.h"
 #include "storage/run_directory.h"
-#include "storage/watch.h"
+#include "storage/watchdog.h"
 #include "text/print.h"
 
 #include <errno.h>

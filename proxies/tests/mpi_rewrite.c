@@ -11,7 +11,7 @@
 #include "playing/stream_player.h"
 #include "playing/totals.h"
 #include "storage/run_directory.h"
-#include "storage/watch.h"
+#include "storage/watchdog.h"
 
 #include <stdio.h>
 #include <stdlib.h>

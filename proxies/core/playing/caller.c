@@ -3,7 +3,7 @@
 #include "job/die.h"
 #include "storage/run_directory.h"
 #include "storage/tree.h"
-#include "storage/watch.h"
+#include "storage/watchdog.h"
 
 #include <dirent.h>
 #include <errno.h>

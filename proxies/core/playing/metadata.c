@@ -6,7 +6,7 @@
 #include "playing/layout_log.h"
 #include "storage/files.h"
 #include "storage/run_directory.h"
-#include "storage/watch.h"
+#include "storage/watchdog.h"
 
 #include <fcntl.h>
 #include <inttypes.h>

@@ -1,6 +1,6 @@
 #include "playing/pace.h"
 
-#include "storage/watch.h"
+#include "storage/watchdog.h"
 
 static const double least_s = 1e-6; /* shorter times are computed together: a look at the clock takes its time too */
 

@@ -3,7 +3,7 @@
 #include "job/die.h"
 #include "playing/stencil.h"
 #include "storage/run_directory.h"
-#include "storage/watch.h"
+#include "storage/watchdog.h"
 
 #include <errno.h>
 #include <string.h>

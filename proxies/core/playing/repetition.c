@@ -9,7 +9,7 @@
 #include "storage/files.h"
 #include "storage/run_directory.h"
 #include "storage/tree.h"
-#include "storage/watch.h"
+#include "storage/watchdog.h"
 #include "text/print.h"
 
 #include <inttypes.h>

@@ -6,7 +6,7 @@
 #include "playing/stream_internal.h"
 #include "storage/run_directory.h"
 #include "storage/space.h"
-#include "storage/watch.h"
+#include "storage/watchdog.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -10,7 +10,7 @@
 #include "playing/pace.h"
 #include "playing/stream_player.h"
 #include "storage/files.h"
-#include "storage/watch.h"
+#include "storage/watchdog.h"
 #include "workload/decomposition.h"
 
 enum { UND_NAME_BYTES = 160, UND_PATH_CAPACITY = 256 };

@@ -2,7 +2,7 @@
 #include "job/die.h"
 #include "playing/small_file_set.h"
 #include "playing/stream_internal.h"
-#include "storage/watch.h"
+#include "storage/watchdog.h"
 
 #include <inttypes.h>
 #include <stdio.h>

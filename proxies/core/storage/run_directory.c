@@ -3,7 +3,7 @@
 #include "job/agree.h"
 #include "job/die.h"
 #include "job/stop.h"
-#include "storage/watch.h"
+#include "storage/watchdog.h"
 #include "text/print.h"
 
 #include <errno.h>

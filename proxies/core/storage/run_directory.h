@@ -12,7 +12,7 @@
 
 #include "interfaces/layout_backend.h"
 #include "job/die.h"
-#include "storage/identity.h"
+#include "storage/file_identity.h"
 #include "text/error.h"
 
 #include <mpi.h>

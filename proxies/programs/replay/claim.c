@@ -4,7 +4,7 @@
 #include "job/agree.h"
 #include "job/die.h"
 #include "storage/run_directory.h"
-#include "storage/watch.h"
+#include "storage/watchdog.h"
 #include "text/print.h"
 
 #include <ctype.h>

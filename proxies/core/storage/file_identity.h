@@ -2,8 +2,8 @@
  * The identity of a file: device, inode and time of birth, and a mark of it in 8 bytes. A name is what is open, with
  * an empty name, or a name in an open directory. Safe in a signal handler.
  */
-#ifndef UND_IDENTITY_H
-#define UND_IDENTITY_H
+#ifndef UND_FILE_IDENTITY_H
+#define UND_FILE_IDENTITY_H
 
 #include <stdbool.h>
 #include <stdint.h>

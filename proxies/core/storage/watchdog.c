@@ -1,4 +1,4 @@
-#include "storage/watch.h"
+#include "storage/watchdog.h"
 
 #include "interfaces/mount.h"
 #include "job/die.h"

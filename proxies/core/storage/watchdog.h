@@ -7,8 +7,8 @@
  * file that they share, it gives them the time that all bytes of the dump take at 20 MB/s, and its files at 100 a
  * second, in addition.
  */
-#ifndef UND_WATCH_H
-#define UND_WATCH_H
+#ifndef UND_WATCHDOG_H
+#define UND_WATCHDOG_H
 
 #include "workload/workload.h"
 

@@ -1,4 +1,4 @@
-#include "storage/identity.h"
+#include "storage/file_identity.h"
 
 #include <errno.h>
 #include <fcntl.h>
