@@ -25,7 +25,7 @@ class PyUnderstudyDarshan(PythonPackage):
 
     def detect_dev_src_change(self):
         """Of `develop`: installed again only if what is in the package has changed."""
-        return changed(self, ("studies/darshan", "checks", "configs", "workloads"))
+        return changed(self, ("studies/darshan", "checks", "configs"))
 
     def test_command(self):
         """its command is there"""

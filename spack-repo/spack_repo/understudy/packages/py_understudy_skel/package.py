@@ -26,7 +26,7 @@ class PyUnderstudySkel(PythonPackage):
 
     def detect_dev_src_change(self):
         """Of `develop`: installed again only if what is in the package has changed."""
-        return changed(self, ("studies/skel", "checks", "configs", "workloads"))
+        return changed(self, ("studies/skel", "checks", "configs"))
 
     def test_command(self):
         """its command is there"""
