@@ -4,6 +4,7 @@ Each has one connection. The next task comes over it when the last is done, so t
 can be read meanwhile is its end: this process stops, or is no more.
 """
 
+import pickle
 import signal
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -13,6 +14,7 @@ from multiprocessing.process import BaseProcess
 from typing import Any, TypeVar
 
 from understudy.launch import SIGNALS, signals_go_to
+from understudy.studies import packages
 
 WAIT_S = 0.5  # until a signal is looked for
 
@@ -101,7 +103,7 @@ def each(
 def _start(do: Callable[[Any, Check], Any]) -> tuple[Connection, BaseProcess]:
     context = get_context("spawn")
     ours, theirs = context.Pipe()
-    process = context.Process(target=_work, args=(theirs, do))
+    process = context.Process(target=_work, args=(theirs, pickle.dumps(do)))
     former = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)  # until it ignores them
     try:
         process.start()
@@ -111,11 +113,13 @@ def _start(do: Callable[[Any, Check], Any]) -> tuple[Connection, BaseProcess]:
     return ours, process
 
 
-def _work(link: Connection, do: Callable[[Any, Check], Any]) -> None:
+def _work(link: Connection, pickled: bytes) -> None:
     """A batch system signals all processes: this one ends with the one that it works for."""
     for number in SIGNALS:
         signal.signal(number, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
+    packages()  # what follows may be of a study, which is not on the module path
+    do: Callable[[Any, Check], Any] = pickle.loads(pickled)
 
     def check() -> None:
         if link.poll():
