@@ -72,7 +72,7 @@ def test_the_highest_module_is_the_applications(tmp_path: Path) -> None:
     run.write("/s/c.dat", 8 * MIB, 1.0, rank=1)
     run.write("/dev/shm/x_cid-0-1.sm", 99, 1.0)  # is left out: it is Open MPI's
     found = raw(run.log(tmp_path / "a.darshan"))
-    assert {name: (t.bytes, t.opens) for name, t in found.own.items()} == {
+    assert {name: (t.bytes, t.opens) for name, t in found.direct.items()} == {
         "HDF5": ([0, MIB], 4),
         "MPI-IO": ([0, 5 * MIB], 4),
         "STDIO": ([0, 7], 1),
@@ -90,7 +90,7 @@ def test_a_stream_by_handle_is_opened_once(tmp_path: Path) -> None:
     run = Run(nprocs=1)
     file = run.write("/s/U", MIB, 1.0, rank=0, FILENOS=1)
     run.add("STDIO", {"id": file, "rank": 0, "STDIO_OPENS": 1})
-    assert {name: t.opens for name, t in raw(run.log(tmp_path / "a.darshan")).own.items()} == {
+    assert {name: t.opens for name, t in raw(run.log(tmp_path / "a.darshan")).direct.items()} == {
         "POSIX": 1
     }
 
@@ -98,7 +98,7 @@ def test_a_stream_by_handle_is_opened_once(tmp_path: Path) -> None:
 def test_an_overflowed_counter_is_counted_without_its_sign(tmp_path: Path) -> None:
     run = Run(nprocs=1)
     run.write("/s/big", 2_400_000_000 - (1 << 32), 1.0, rank=0, module="MPIIO")
-    assert raw(run.log(tmp_path / "a.darshan")).own["MPI-IO"].bytes == [0, 2_400_000_000]
+    assert raw(run.log(tmp_path / "a.darshan")).direct["MPI-IO"].bytes == [0, 2_400_000_000]
 
 
 def test_an_error_of_the_reader_does_not_cancel_out(tmp_path: Path) -> None:
@@ -278,7 +278,7 @@ def test_the_time_of_a_shared_record_is_that_of_all_ranks(tmp_path: Path) -> Non
     run = Run(nprocs=64, run_time_s=100.0)
     run.write("/s/a", 64 * MIB, 1.0, F_WRITE_TIME=64 * 90.0)
     run.write("/s/b", 64 * MIB, 1.0, F_WRITE_TIME=64 * 900.0)  # longer than the run: unknown
-    assert raw(run.log(tmp_path / "a.darshan")).own["POSIX"].time_s == [64 * 90.0, 0.0]
+    assert raw(run.log(tmp_path / "a.darshan")).direct["POSIX"].time_s == [64 * 90.0, 0.0]
 
 
 def test_files_that_are_longer_at_the_storage_are_found(tmp_path: Path) -> None:

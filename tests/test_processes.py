@@ -64,7 +64,7 @@ def test_the_workload_is_what_the_processes_did() -> None:
 def test_the_logs_add_up_to_the_truth() -> None:
     truth = load(LOGS / "truth.json")
     with open_joined(logs_below(LOGS).logs) as log:
-        (posix,) = of_log(log).own.values()
+        (posix,) = of_log(log).direct.values()
     for way, word in enumerate(("read", "write")):
         moved = [sum(e["dumps"]) for n, e in truth.streams.items() if n.endswith(word)]
         assert posix.bytes[way] == sum(moved) > 0

@@ -60,7 +60,7 @@ def test_spilled_rows_come_back_in_their_order(
 
 
 @pytest.mark.parametrize(
-    "columns", [["file", "write", "bare"], ["calls", "rank", "made", "element"]]
+    "columns", [["file", "write", "bare"], ["calls", "rank", "operations", "element"]]
 )
 def test_some_columns_of_spilled_rows(columns: list[str]) -> None:
     rng = np.random.default_rng(2)

@@ -68,7 +68,7 @@ def test_of_compressed_datasets_what_reached_the_storage_is_described(
     assert any("as it does where it compresses" in n for n in workload.source.notes) == packed
     assert [p.unknown for p in told[0].of(UNKNOWN)] == ([] if packed else [(LIBRARY,)])
     log = observe(run.log(tmp_path / "same.darshan"))
-    assert set(log.interfaces.own) == ({"POSIX"} if packed else {"HDF5"})
+    assert set(log.interfaces.direct) == ({"POSIX"} if packed else {"HDF5"})
 
 
 def test_a_dataset_that_grows_is_filled_as_it_is_written(tmp_path: Path) -> None:

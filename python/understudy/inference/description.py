@@ -134,17 +134,17 @@ class Composer:
     def _chosen(self, streams: Sequence[Pattern]) -> Sequence[Pattern]:
         """The streams, each used in the way that fits the counters of its files best; of very many
         entries, the rest as they are."""
-        made, entries = list(streams), 0
+        chosen, entries = list(streams), 0
         for n, alike in enumerate(_alike(self.templates)):
-            entries += sum(len(made[k].dumps) for k in alike)
+            entries += sum(len(chosen[k].dumps) for k in alike)
             if entries > MAX_ENTRIES:
                 break
             counters = self.evidence(frozenset().union(*(self.templates[k] for k in alike)))
-            before, behind = ([made[k] for k in alike if side(k, n)] for side in (lt, gt))
-            choice = candidates.choose(made[n], before, behind, counters, self.ranks)
+            before, behind = ([chosen[k] for k in alike if side(k, n)] for side in (lt, gt))
+            choice = candidates.choose(chosen[n], before, behind, counters, self.ranks)
             if choice is None:
                 continue
-            made[n] = choice.stream
+            chosen[n] = choice.stream
             for key, how in (("/files", choice.how), ("/reopen", "the same choice as files")):
                 self.provenance.append(
                     Provenance(
@@ -154,7 +154,7 @@ class Composer:
                         how=how,
                     )
                 )
-        return made
+        return chosen
 
     def _flood(
         self, template: bytes, flood: Flood, named: dict[str, int], index: int, roles: Roles
@@ -199,8 +199,8 @@ class Composer:
         reader = replace(stream, files="update", names=1, reopen=None, own_directories=False)
         for written, base in before:
             more = [other for _, other in before if other.extends == base.name]
-            known = wrote(written, draft) and can_read(reader, base)
-            if known and hold([base, *more], reader, self.ranks):
+            readable = wrote(written, draft) and can_read(reader, base)
+            if readable and hold([base, *more], reader, self.ranks):
                 how = f"files that {base.name} has written before"
                 self.provenance.append(
                     Provenance(path=f"/streams/{index}/reads", origin="derived", how=how)
@@ -281,16 +281,16 @@ class Composer:
         if draft.method != "hdf5":
             return Hdf5Layout()
         cells = [c for s in draft.series for d in s.dumps for c in d.cells.values()]
-        found = hdf5_layouts.common([self.hdf5_layouts.get(cell.file) for cell in cells])
+        layout = hdf5_layouts.common([self.hdf5_layouts.get(cell.file) for cell in cells])
         for key, told, how in (
-            ("chunk_bytes", found.chunk_bytes, hdf5_layouts.HOW),
-            ("fill", found.fill, hdf5_layouts.FILLED),
+            ("chunk_bytes", layout.chunk_bytes, hdf5_layouts.HOW),
+            ("fill", layout.fill, hdf5_layouts.FILLED),
         ):
             if told:
                 self.provenance.append(
                     Provenance(path=f"{at}/{key}", origin="derived", how=how, confidence="likely")
                 )
-        return found
+        return layout
 
     def _directories(self, draft: Draft) -> tuple[Operation, ...]:
         """Those that each dump makes: its number is in their names, and no stream before has
@@ -336,13 +336,13 @@ def _alike(templates: Sequence[frozenset[bytes]]) -> list[list[int]]:
     """For each stream, the streams that use the same files, itself included."""
     homes: list[list[int]] = [[n] for n in range(len(templates))]
     first: dict[bytes, int] = {}
-    for n, mine in enumerate(templates):
-        for template in mine:
-            one, other = homes[first.setdefault(template, n)], homes[n]
-            if one is not other:
-                one += other
+    for n, names in enumerate(templates):
+        for template in names:
+            earlier, other = homes[first.setdefault(template, n)], homes[n]
+            if earlier is not other:
+                earlier += other
                 for k in other:
-                    homes[k] = one
+                    homes[k] = earlier
     return [sorted(home) for home in homes]
 
 

@@ -52,13 +52,17 @@ ACCESS = np.dtype(
         ("size", "i8"),  # the largest offset moved in this direction, plus one; 0: unknown
         ("points", "i8"),  # elements of an HDF5 dataset when it was opened last; else 0
         ("opens", "i4"),  # of each rank, of the file
-        ("bare", "?"),  # the row has nothing but the operations in `made`
+        ("bare", "?"),  # the row has nothing but `operations`
         ("top", "i8"),  # bytes up to which the file was read
         ("syncs", "i4"),
         ("flushes", "i4"),  # of the buffer of stdio
         ("switches", "i8"),  # interruptions of writes by reads, where opens do not explain them
         ("busy_s", "f8"),  # in calls, of all ranks; infinite if unknown
-        ("made", "i8", (3,)),  # operations of `understudy.inference.calls.operations.KINDS`
+        (
+            "operations",
+            "i8",
+            (3,),
+        ),  # of the kinds in `understudy.inference.calls.operations.KINDS`
     ],
     align=True,
 )

@@ -231,7 +231,7 @@ def _observe_player(path: Path, original: Observation, partial: bool) -> Observa
     for played in streams:
         reads_too, lacking = prepared_opens(played, original.ranks)
         for name, opens in ((OF_METHOD.get(played.method, ""), reads_too), ("POSIX", lacking)):
-            if (totals := raw.own.get(name)) is not None and totals.opens is not None:
+            if (totals := raw.direct.get(name)) is not None and totals.opens is not None:
                 totals.opens = max(0, totals.opens - opens)
     with _PlayedLog(path, player, files) as log:
         described, templates = darshan.describe(log, partial=partial)

@@ -27,22 +27,22 @@ def of_log(log: Log, owner: Owner, owners: int) -> dict[tuple[int, str, str], Ca
 
     `owner` gives the owner of each file record, below `owners`, or -1.
     """
-    found: dict[tuple[int, str, str], Calls] = {}
+    calls: dict[tuple[int, str, str], Calls] = {}
     for method, module in MODULES.items():
         sums = np.zeros((owners, 2, 2 + len(BINS)), np.int64)
         for block in log.records(module) if module in log.modules else ():
             which = owner(block["file_rec_id" if module == "H5D" else "id"])
-            mine, which = block[which >= 0], which[which >= 0]
+            records, which = block[which >= 0], which[which >= 0]
             for way, word in enumerate(("READ", "WRITE")):
-                np.add.at(sums[:, way], which, counters_of(mine, module, word))
+                np.add.at(sums[:, way], which, counters_of(records, module, word))
         for who, way in zip(*map(np.ndarray.tolist, np.nonzero(sums[:, :, 0])), strict=True):
             count, collective, *sizes = sums[who, way].tolist()
-            found[who, ("read", "write")[way], method] = Calls(
+            calls[who, ("read", "write")[way], method] = Calls(
                 count=count,
                 collective=collective,
                 sizes=tuple(sizes),
             )
-    return found
+    return calls
 
 
 def counters_of(block: Any, module: str, word: str) -> Whole:

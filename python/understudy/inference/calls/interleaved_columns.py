@@ -66,12 +66,12 @@ def find(asked: Sequence[Rows], posix: Rows, ranks: int) -> Iterator[tuple[Key, 
         file, write = keys[n].item()
         below = posix[lower == n]
         element = int(np.gcd.reduce(above["element"][upper == n]))
-        found = _sizes(below, int(moved[n]), element)
-        largest = max((size for size, _ in found), default=0)
-        if (largest >= AGGREGATED and together[n]) or not (found or jumping[n]):
+        runs = _sizes(below, int(moved[n]), element)
+        largest = max((size for size, _ in runs), default=0)
+        if (largest >= AGGREGATED and together[n]) or not (runs or jumping[n]):
             continue
-        across = _across(below, ranks) if found and jumping[n] else 0
-        yield (file, write), Strands(runs=found, across=across, joined=not jumping[n])
+        across = _across(below, ranks) if runs and jumping[n] else 0
+        yield (file, write), Strands(runs=runs, across=across, joined=not jumping[n])
 
 
 def _sizes(below: Rows, moved: int, element: int) -> tuple[tuple[int, float], ...]:
@@ -88,12 +88,12 @@ def _sizes(below: Rows, moved: int, element: int) -> tuple[tuple[int, float], ..
     else:
         return ()
     common = int(below["transfer"][int(np.argmax(below["bytes"]))])
-    found = []
+    sizes = []
     for b in sorted(best):
         mean = round(size[b] / calls[b] / element) * element
         each = common if bin_of(common) == b and len(best) == 1 else mean
-        found.append((max(element, each), float(size[b]) / whole))
-    return tuple(found)
+        sizes.append((max(element, each), float(size[b]) / whole))
+    return tuple(sizes)
 
 
 def _across(below: Rows, ranks: int) -> int:

@@ -41,7 +41,7 @@ OPERATION = np.dtype(
         ("file", "u8"),
         ("rank", "i4"),
         ("method", "i1"),
-        ("made", "i8", (len(KINDS),)),
+        ("operations", "i8", (len(KINDS),)),
         ("moved", "?"),
         ("by_handle", "?"),
         ("apart", "?"),  # opens of stdio are those without fdopen()
@@ -63,23 +63,23 @@ def operations(block: Any, module: str) -> Rows:
 
     def count(name: str) -> Whole:
         full = f"{prefix}_{name}"
-        found: Whole = np.maximum(block[full] if full in names else 0, 0)
-        return np.broadcast_to(found, len(block))
+        values: Whole = np.maximum(block[full] if full in names else 0, 0)
+        return np.broadcast_to(values, len(block))
 
     if module == "MPI-IO":
-        made = [count("INDEP_OPENS") + count("COLL_OPENS")]
+        columns = [count("INDEP_OPENS") + count("COLL_OPENS")]
     elif module == "STDIO":
-        made = [np.maximum(count("OPENS") - count("FDOPENS"), 0)]
+        columns = [np.maximum(count("OPENS") - count("FDOPENS"), 0)]
         rows["apart"] = f"{prefix}_FDOPENS" in names
     else:  # each fileno() and dup() is counted as well
         handles = count("FILENOS")
         opens = np.maximum(count("OPENS") - handles - count("DUPS"), 0)
-        made = [opens, count("STATS"), count("RENAME_SOURCES")]
+        columns = [opens, count("STATS"), count("RENAME_SOURCES")]
         rows["by_handle"], rows["creates"] = handles > 0, count("MODE") > 0
     rows["moved"] = (block[f"{prefix}_BYTES_READ"] != 0) | (block[f"{prefix}_BYTES_WRITTEN"] != 0)
     told = rows["moved"] | rows["by_handle"]
-    for k, counts in enumerate(made):
-        rows["made"][:, k] = counts
+    for k, counts in enumerate(columns):
+        rows["operations"][:, k] = counts
         told |= counts > 0
     rows["first_s"] = block[f"{prefix}_F_OPEN_START_TIMESTAMP"]
     end = f"{prefix}_F_OPEN_END_TIMESTAMP"
@@ -88,69 +88,71 @@ def operations(block: Any, module: str) -> Rows:
     return rows if told.all() else rows[told]
 
 
-def own(found: Rows, libraries: npt.NDArray[np.uint64]) -> Rows:
+def own(rows: Rows, libraries: npt.NDArray[np.uint64]) -> Rows:
     """The operations that the application made itself, of all of some files; `libraries` are the
     files that HDF5 opens. `inference.log.interface_counters` counts a log by the same rules."""
-    if not len(libraries) and (found["method"] == METHODS.index("posix")).all():
-        some = any_of(found["made"])
-        return found if some.all() else found[some]
-    method = {name: found["method"] == METHODS.index(name) for name in METHODS}
-    handles = found["file"][method["posix"] & found["by_handle"]]
-    streamed = found["file"][method["stdio"] & found["moved"]]
-    above = np.union1d(libraries, found["file"][method["mpiio"]])
+    if not len(libraries) and (rows["method"] == METHODS.index("posix")).all():
+        some = any_of(rows["operations"])
+        return rows if some.all() else rows[some]
+    method = {name: rows["method"] == METHODS.index(name) for name in METHODS}
+    handles = rows["file"][method["posix"] & rows["by_handle"]]
+    streamed = rows["file"][method["stdio"] & rows["moved"]]
+    above = np.union1d(libraries, rows["file"][method["mpiio"]])
     # a C++ stream: its bytes are in POSIX, so its open belongs there
-    twins = method["stdio"] & ~found["moved"] & np.isin(found["file"], handles)
-    given = method["posix"] & ~found["moved"] & np.isin(found["file"], streamed)
-    left = method["posix"] & np.isin(found["file"], above)
-    left |= method["mpiio"] & np.isin(found["file"], libraries)
-    left |= twins & np.isin(found["file"], above)
-    made = found.copy()
-    made["method"][twins] = METHODS.index("posix")
+    twins = method["stdio"] & ~rows["moved"] & np.isin(rows["file"], handles)
+    given = method["posix"] & ~rows["moved"] & np.isin(rows["file"], streamed)
+    left = method["posix"] & np.isin(rows["file"], above)
+    left |= method["mpiio"] & np.isin(rows["file"], libraries)
+    left |= twins & np.isin(rows["file"], above)
+    assigned = rows.copy()
+    assigned["method"][twins] = METHODS.index("posix")
     # Opened, then given to fdopen(): where that is not told apart, its open is that of stdio.
-    lost = ("stat",) if found["apart"].any() else ("open", "stat")
-    made["method"][given] = METHODS.index("stdio")
+    lost = ("stat",) if rows["apart"].any() else ("open", "stat")
+    assigned["method"][given] = METHODS.index("stdio")
     for kind in lost:
-        made["made"][given, KINDS.index(kind)] = 0
-    mine: Rows = made[~left & made["made"].any(axis=1)]
-    return mine
+        assigned["operations"][given, KINDS.index(kind)] = 0
+    kept: Rows = assigned[~left & assigned["operations"].any(axis=1)]
+    return kept
 
 
-def attached(rows: Rows, made: Rows, ranks: int, once: Once) -> tuple[Rows, Rows]:
+def attached(rows: Rows, operation_rows: Rows, ranks: int, once: Once) -> tuple[Rows, Rows]:
     """The accesses with the operations on their files, on rows of their own (`bare`) where they
     are of another rank; and the operations on files without accesses through that interface."""
-    idle, more = [made[:0]], [rows]
-    rows["made"] = 0
-    for method in np.flatnonzero(np.bincount(made["method"])).tolist():
-        own_method = made["method"] == method
-        mine = made if own_method.all() else made[own_method]
+    idle, more = [operation_rows[:0]], [rows]
+    rows["operations"] = 0
+    for method in np.flatnonzero(np.bincount(operation_rows["method"])).tolist():
+        own_method = operation_rows["method"] == method
+        method_rows = operation_rows if own_method.all() else operation_rows[own_method]
         which = np.flatnonzero(rows["method"] == method)
-        place, known = _rows_of(rows, which, mine, once, by_rank=False)
-        if not known.all():
-            idle.append(mine[~known])
-            mine, place = mine[known], place[:, known]
+        place, has_row = _rows_of(rows, which, method_rows, once, by_rank=False)
+        if not has_row.all():
+            idle.append(method_rows[~has_row])
+            method_rows, place = method_rows[has_row], place[:, has_row]
         target, last = place  # a write, and a read if there is one
-        added = [(target, mine["made"])]
+        added = [(target, method_rows["operations"])]
         if (target != last).any():  # some file has several rows
-            own, known = _rows_of(rows, which, mine, once, by_rank=True)
-            target, last = np.where(known, own, place)
+            rank_place, has_row = _rows_of(rows, which, method_rows, once, by_rank=True)
+            target, last = np.where(has_row, rank_place, place)
             both = rows["write"][target] & ~rows["write"][last]
-            each = np.where(mine["rank"] == ALL_RANKS, ranks, 1)
-            some = both & (mine["made"][:, 0] >= 2 * each)  # a file is opened once to read it
-            of_reads = np.zeros_like(mine["made"])
+            each = np.where(method_rows["rank"] == ALL_RANKS, ranks, 1)
+            some = both & (
+                method_rows["operations"][:, 0] >= 2 * each
+            )  # a file is opened once to read it
+            of_reads = np.zeros_like(method_rows["operations"])
             of_reads[:, 0] = np.where(some, each, 0)
-            added = [(target, mine["made"] - of_reads), (last, of_reads)]
+            added = [(target, method_rows["operations"] - of_reads), (last, of_reads)]
         for where, counts in added:
             here = any_of(counts)
-            alike = here & (rows["rank"][where] == mine["rank"])
+            alike = here & (rows["rank"][where] == method_rows["rank"])
             if alike.all():
-                _add_to(rows["made"], where, counts)
+                _add_to(rows["operations"], where, counts)
                 continue
-            _add_to(rows["made"], where[alike], counts[alike])
+            _add_to(rows["operations"], where[alike], counts[alike])
             other = here & ~alike
             if not other.any():
                 continue
             bare = rows[where[other]]
-            bare["rank"], bare["made"] = mine["rank"][other], counts[other]
+            bare["rank"], bare["operations"] = method_rows["rank"][other], counts[other]
             bare["bare"] = True
             for name in ("bytes", "extent", "calls", "collectives"):
                 bare[name] = 0
@@ -158,18 +160,18 @@ def attached(rows: Rows, made: Rows, ranks: int, once: Once) -> tuple[Rows, Rows
     return joined(more), np.concatenate(idle)
 
 
-def _add_to(made: Whole, where: npt.NDArray[np.intp], counts: Whole) -> None:
+def _add_to(totals: Whole, where: npt.NDArray[np.intp], counts: Whole) -> None:
     """Add counts to rows, some of them to the same."""
-    if same(where, np.arange(len(made))):
-        made += counts
+    if same(where, np.arange(len(totals))):
+        totals += counts
     elif len(where) and np.bincount(where).max() == 1:
-        made[where] += counts
+        totals[where] += counts
     else:
-        np.add.at(made, where, counts)
+        np.add.at(totals, where, counts)
 
 
 def _rows_of(
-    rows: Rows, which: npt.NDArray[np.intp], made: Rows, once: Once, *, by_rank: bool
+    rows: Rows, which: npt.NDArray[np.intp], operation_rows: Rows, once: Once, *, by_rank: bool
 ) -> tuple[Whole, npt.NDArray[np.bool_]]:
     """The first and the last row of the file of each operation, [2, n], of the same rank or of
     any, and which operations have some: what is written first, by variables."""
@@ -179,11 +181,13 @@ def _rows_of(
         spread = np.uint64(0xD6E8FEB86659FD93)
         return whose + spread * (some["rank"] + 2).astype(np.uint64) if by_rank else whose
 
-    if not len(which) or not len(made):
-        return np.zeros((2, len(made)), np.int64), np.zeros(len(made), np.bool_)
-    files = made["file"]
+    if not len(which) or not len(operation_rows):
+        return np.zeros((2, len(operation_rows)), np.int64), np.zeros(
+            len(operation_rows), np.bool_
+        )
+    files = operation_rows["file"]
     if same(rows["file"][which], files) and once(files):
-        return np.stack([which, which]), np.ones(len(made), np.bool_)
+        return np.stack([which, which]), np.ones(len(operation_rows), np.bool_)
     whose = keys(rows)[which]
     order = sorting(whose)
     files = whose[order]
@@ -194,48 +198,48 @@ def _rows_of(
         order = np.lexsort((variable, ~write, whose))
     first = np.flatnonzero(new)
     count = np.diff(first, append=len(files))
-    files, wanted = files[first], keys(made)
+    files, wanted = files[first], keys(operation_rows)
     place = np.minimum(place_in(files, wanted), len(files) - 1)
-    found = which[order[np.stack([first[place], first[place] + count[place] - 1])]]
-    return found, files[place] == wanted
+    first_and_last = which[order[np.stack([first[place], first[place] + count[place] - 1])]]
+    return first_and_last, files[place] == wanted
 
 
 def add_to(home: Whole | None, rows: Rows, bins: int, ranks: int) -> Whole | None:
     """The operations by bin of ranks, with one bin more for those of all ranks together:
     [kinds, bins + 1]; None where there are none."""
-    rows = rows[rows["made"].any(axis=1)]
+    rows = rows[rows["operations"].any(axis=1)]
     if not len(rows):
         return home
     bins = bins if bins <= MAX_BINS else 1
     home = np.zeros((len(KINDS), bins + 1), np.int64) if home is None else home
     where = rows["rank"].astype(np.int64) * bins // ranks
-    np.add.at(home.T, np.where(rows["rank"] == ALL_RANKS, bins, where), rows["made"])
+    np.add.at(home.T, np.where(rows["rank"] == ALL_RANKS, bins, where), rows["operations"])
     return home
 
 
-def share_of(made: Whole | None, k: int, steps: int) -> Whole | None:
+def share_of(counts: Whole | None, k: int, steps: int) -> Whole | None:
     """Operations of time step k; summed over all ranks if the array would be too large."""
-    if made is None:
+    if counts is None:
         return None
-    made = together(made) if made.size * steps > MAX_NUMBERS else made
-    part: Whole = made * (k + 1) // steps - made * k // steps
+    counts = together(counts) if counts.size * steps > MAX_NUMBERS else counts
+    part: Whole = counts * (k + 1) // steps - counts * k // steps
     return part
 
 
-def together(made: Whole) -> Whole:
+def together(counts: Whole) -> Whole:
     """The operations of all ranks together: [kinds, 2]."""
-    total = made.sum(axis=1)
+    total = counts.sum(axis=1)
     return np.stack([0 * total, total], axis=1)
 
 
-def per_rank(made: Whole, ranks: int) -> Whole:
+def per_rank(counts: Whole, ranks: int) -> Whole:
     """How many of one kind each rank makes, from those by bin: [ranks]."""
-    bins = len(made) - 1
+    bins = len(counts) - 1
     edges = -(-np.arange(bins + 1, dtype=np.int64) * ranks // bins)
     width, rank = np.diff(edges), np.arange(ranks)
     where = rank * bins // ranks
-    low, extra = np.divmod(made[:-1], width)
-    shared = made[-1] // ranks + (rank < made[-1] % ranks)
+    low, extra = np.divmod(counts[:-1], width)
+    shared = counts[-1] // ranks + (rank < counts[-1] % ranks)
     each: Whole = low[where] + (rank - edges[where] < extra[where]) + shared
     return each
 
@@ -270,16 +274,16 @@ class Idle:
         """Note the operations of some files; all of a file are in one call."""
         self.files += len(np.unique(rows["file"]))
         self.templates |= templates
-        opens = rows["made"][:, 0]
+        opens = rows["operations"][:, 0]
         points = np.clip(opens, 1, SPREAD)
         which = np.repeat(np.arange(len(rows)), points)
         nth = np.arange(len(which)) - np.repeat(np.cumsum(points) - points, points)
         along = nth / np.maximum(points[which] - 1, 1)
         time_s = rows["first_s"][which] + along * (rows["last_s"] - rows["first_s"])[which]
         counts = np.zeros((len(which), REMOVE + 1), np.int64)
-        made = rows["made"][which]
+        totals = rows["operations"][which]
         n, of = nth[:, None], points[which][:, None]
-        counts[:, : len(KINDS)] = made * (n + 1) // of - made * n // of
+        counts[:, : len(KINDS)] = totals * (n + 1) // of - totals * n // of
         creates = rows["creates"][which] & (rows["rank"][which] != ALL_RANKS)
         again = creates & (opens[which] > 1)  # a lock, or a test whether one can write there
         counts[:, CREATE] = np.where(again, counts[:, 0], creates & (counts[:, 0] > 0))
@@ -312,6 +316,6 @@ class Idle:
             return empty.astype(np.float64), empty, np.empty((0, REMOVE + 1), np.int64)
         self._fold()
         keys, counts = self._keys[0], self._counts[0]
-        mine = np.flatnonzero(keys[:, 0] == METHODS.index(method))
-        mine = mine[np.argsort(keys[mine, 1], kind="stable")]
-        return keys[mine, 1] / 1e3, keys[mine, 2], counts[mine]
+        which = np.flatnonzero(keys[:, 0] == METHODS.index(method))
+        which = which[np.argsort(keys[which, 1], kind="stable")]
+        return keys[which, 1] / 1e3, keys[which, 2], counts[which]

@@ -59,8 +59,8 @@ def flushes_of_writes(block: Any) -> Whole:
     """Flushes through stdio that do not come before a read, as those between writes and reads
     (ISO C, 7.21.5.3)."""
     flushes, reads = block["STDIO_FLUSHES"], np.maximum(block["STDIO_READS"], 0)
-    found: Whole = np.where(reads < flushes, flushes - reads, flushes)
-    return found
+    of_writes: Whole = np.where(reads < flushes, flushes - reads, flushes)
+    return of_writes
 
 
 def units_of(block: Any, verb: str, ranks: int) -> tuple[Whole, Mask]:
@@ -101,8 +101,8 @@ def system_calls(block: Any, verb: str, ranks: int) -> tuple[Whole, Whole]:
 def _has_arrays(count: Whole, units: Whole, moved: Whole, gathered: Mask | bool) -> Mask:
     """Where items before an array are the shortest explanation."""
     items, others = _lengths(count, units, moved, gathered)
-    found: Mask = items < others
-    return found
+    shorter: Mask = items < others
+    return shorter
 
 
 def _lengths(count: Whole, units: Whole, moved: Whole, gathered: Mask | bool) -> tuple[Real, Real]:

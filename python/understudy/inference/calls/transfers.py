@@ -51,7 +51,7 @@ def sizes_of(
     reads and writes together; where they exceed the bytes moved only the bins are believed.
     """
     rows = np.arange(len(histogram))
-    left, known = histogram.astype(np.int64), np.zeros(histogram.shape)
+    left, common_bytes = histogram.astype(np.int64), np.zeros(histogram.shape)
     some = list(bins)
     low, high = _LOW[some], _HIGH[some]
     column = np.full(len(BINS), -1)
@@ -62,12 +62,12 @@ def sizes_of(
         place = column[np.searchsorted(_ENDS, value)]
         taken = np.where(place < 0, 0, np.clip(many, 0, left[rows, place]))
         left[rows, place] -= taken
-        known[rows, place] += taken * value.astype(np.float64)
-    wrong = known.sum(axis=1) > moved
-    left[wrong], known[wrong] = histogram[wrong], 0
-    rest = moved - known.sum(axis=1) - left @ low
+        common_bytes[rows, place] += taken * value.astype(np.float64)
+    wrong = common_bytes.sum(axis=1) > moved
+    left[wrong], common_bytes[wrong] = histogram[wrong], 0
+    rest = moved - common_bytes.sum(axis=1) - left @ low
     along = np.clip(rest / np.maximum(left @ (high - low), 1), 0, 1)[:, None]
-    sizes: Real = (known + left * (low + along * (high - low))) / np.maximum(histogram, 1)
+    sizes: Real = (common_bytes + left * (low + along * (high - low))) / np.maximum(histogram, 1)
     return sizes
 
 
@@ -125,12 +125,12 @@ class Tally:
             for size in np.flatnonzero(calls.any(axis=0)).tolist():
                 kind = self.kinds.get((collective, size))
                 sizes = exact[calls[:, size] > 0]
-                one = int(sizes[0]) if (sizes == sizes[0]).all() else 0
+                exact_size = int(sizes[0]) if (sizes == sizes[0]).all() else 0
                 if kind is None:
                     kind = Kind(calls=np.zeros(self.bins, np.int64), bytes=np.zeros(self.bins))
                     self.kinds[collective, size] = kind
-                    kind.exact = one
-                kind.exact = one if one == kind.exact else 0
+                    kind.exact = exact_size
+                kind.exact = exact_size if exact_size == kind.exact else 0
                 np.add.at(kind.calls, where, calls[:, size])
                 np.add.at(kind.bytes, where, calls[:, size] * rows["sizes"][:, size])
 
@@ -164,28 +164,28 @@ class Tally:
         large = {key for key, kind in self.kinds.items() if kind.bytes.sum() > CONSTANT * whole}
         counts = [int(self.kinds[key].calls.sum()) for key in large]
         grown = any(count % steps > CLOSE * count for count in counts)
-        made = Tally(bins=self.bins)
+        tally = Tally(bins=self.bins)
         for key, kind in sorted(self.kinds.items(), key=lambda k: k[0]):
             if key not in large:
                 calls = _of_step(kind.calls, k, steps)
                 same = np.asarray(calls * kind.size, np.float64)
-                made.kinds[key] = Kind(calls=calls, bytes=same)
+                tally.kinds[key] = Kind(calls=calls, bytes=same)
                 continue
             home = max(other for other in large if other[0] == key[0]) if grown else key
-            made.kinds[home] = made.kinds[home] + kind if home in made.kinds else kind
-        for key in large & set(made.kinds):
-            kind = made.kinds[key]
+            tally.kinds[home] = tally.kinds[home] + kind if home in tally.kinds else kind
+        for key in large & set(tally.kinds):
+            kind = tally.kinds[key]
             calls = _of_step(kind.calls, k, steps)
             if kind.exact:
                 before, after = (kind.calls * edge // total for edge in (low, high))
                 calls = after - before
             grew: Real = kind.bytes * share
-            made.kinds[key] = Kind(calls=calls, bytes=grew, exact=kind.exact)
-        return made
+            tally.kinds[key] = Kind(calls=calls, bytes=grew, exact=kind.exact)
+        return tally
 
     def portion(self, low: Whole, high: Whole, whole: Whole) -> "Tally":
         """The calls from `low` to `high` of `whole`, which are counts of each bin of sizes."""
-        made = Tally(bins=self.bins)
+        tally = Tally(bins=self.bins)
         for (collective, size), kind in self.kinds.items():
             n = size if whole[size] else slice(None)  # a bin that the trace lacks: as all calls
             parts = [int(counts[n].sum()) for counts in (low, high, whole)]
@@ -194,8 +194,8 @@ class Tally:
             )
             calls: Whole = after - before
             moved: Real = calls * (kind.bytes / np.maximum(kind.calls, 1))
-            made.kinds[collective, size] = Kind(calls=calls, bytes=moved)
-        return made
+            tally.kinds[collective, size] = Kind(calls=calls, bytes=moved)
+        return tally
 
 
 def _of_step(calls: Whole, k: int, steps: int) -> Whole:
@@ -254,32 +254,34 @@ def pieces(
         lent = (main.calls == 0) & (kind.calls > 0)
         main.calls[lent] += 1
         kind.calls[lent] -= 1
-    known = main.size > 1 and main.size == round(main.size)  # its calls are all of one size
+    uniform = main.size > 1 and main.size == round(main.size)  # its calls are all of one size
     gap = float(moved.sum()) - main.bytes - sum(kind.bytes for kind in kinds)
-    if known and kinds and abs(gap) < main.size:  # less than a call: others are of other sizes
+    if uniform and kinds and abs(gap) < main.size:  # less than a call: others are of other sizes
         other = max(kinds, key=lambda kind: kind.bytes)
         size = other.size + gap / max(1, int(other.calls.sum()))
         other.size = size if size >= 1 else other.size
     kept = np.minimum(moved, main.calls)  # a main call moves at least a byte
     left = moved - kept
-    made = []
+    variables = []
     spare = MAX_PIECES - 1 - len(kinds)
     for kind in kinds:
-        own = element if kind.size >= element else 1
-        sizes = _exact(kind, own) if known and spare > 0 else _alike_to_one(kind, own)
+        unit_bytes = element if kind.size >= element else 1
+        sizes = (
+            _exact(kind, unit_bytes) if uniform and spare > 0 else _alike_to_one(kind, unit_bytes)
+        )
         spare -= len(sizes) - 1
         for elements, calls in sizes:
-            rows = np.minimum(calls, left // (elements * own))
+            rows = np.minimum(calls, left // (elements * unit_bytes))
             if rows.any():
-                left -= rows * elements * own
-                made.append(
+                left -= rows * elements * unit_bytes
+                variables.append(
                     Piece(
                         ranks=ranks,
                         rows=rows,
                         row_elements=elements,
-                        element=own,
+                        element=unit_bytes,
                         collective=kind.collective,
-                        transfer_bytes=min(elements * own, MAX_TRANSFER),
+                        transfer_bytes=min(elements * unit_bytes, MAX_TRANSFER),
                     )
                 )
     left += kept
@@ -288,8 +290,8 @@ def pieces(
         rest, calls, blocks = left // element, main.calls, ranks
         if not even and not main.collective:
             rest, calls, blocks = _unequal(rest, calls, blocks)
-        made += _main(rest, calls, blocks, element, main.collective, transfer_bytes)
-    return made
+        variables += _main(rest, calls, blocks, element, main.collective, transfer_bytes)
+    return variables
 
 
 def _alike_to_one(kind: "_Calls", element: int) -> list[tuple[int, Whole]]:
@@ -314,8 +316,8 @@ def _main(
     by an element where calls are so small that one size makes too few."""
     sized = _common if collective else _transfer
     transfer = sized(rows, calls, ranks, element, usual_bytes)
-    made = _made(rows, ranks, (transfer or usual_bytes) // element)
-    few = not collective and made < (1 - CLOSE) * calls.sum()
+    call_count = _made(rows, ranks, (transfer or usual_bytes) // element)
+    few = not collective and call_count < (1 - CLOSE) * calls.sum()
     low = np.unique(rows[calls > 0] // calls[calls > 0])
     if few and len(low) == 1 and low[0] and not rows[calls == 0].any():
         longer = rows - low[0] * calls
@@ -374,21 +376,21 @@ def _kinds(tally: Tally, ranks: Whole, moved: Whole, named: Named) -> list[_Call
             together.append(kind)
     if len(together) > 1 and not _of_all(together[-1], ranks, moved, there):
         together[-2:] = [together[-2] + together[-1]]
-    found = [*alone, *((True, kind) for kind in together)]
-    found.sort(key=lambda f: f[1].size)
-    total = sum(int(kind.calls.sum()) for _, kind in found)
-    while len(found) > 1:
-        few = min(range(len(found)), key=lambda n: int(found[n][1].calls.sum()))
-        near = [n for n in range(len(found)) if n != few and found[n][0] == found[few][0]]
+    merged = [*alone, *((True, kind) for kind in together)]
+    merged.sort(key=lambda f: f[1].size)
+    total = sum(int(kind.calls.sum()) for _, kind in merged)
+    while len(merged) > 1:
+        few = min(range(len(merged)), key=lambda n: int(merged[n][1].calls.sum()))
+        near = [n for n in range(len(merged)) if n != few and merged[n][0] == merged[few][0]]
         home = min(near, key=lambda n: abs(n - few), default=few)
-        sizes = sorted((found[few][1].size, found[home][1].size))
-        rare = found[few][1].calls.sum() <= CLOSE * total and sizes[1] <= 2 * sizes[0]
-        if not near or not (rare or len(found) > MAX_PIECES):
+        sizes = sorted((merged[few][1].size, merged[home][1].size))
+        rare = merged[few][1].calls.sum() <= CLOSE * total and sizes[1] <= 2 * sizes[0]
+        if not near or not (rare or len(merged) > MAX_PIECES):
             break
-        found[home] = (found[home][0], found[home][1] + found[few][1])
-        del found[few]
+        merged[home] = (merged[home][0], merged[home][1] + merged[few][1])
+        del merged[few]
     return [
-        _Calls(collective=c, calls=_over(kind.calls, moved), size=kind.size) for c, kind in found
+        _Calls(collective=c, calls=_over(kind.calls, moved), size=kind.size) for c, kind in merged
     ]
 
 
@@ -407,18 +409,18 @@ def told(named: Named, tallies: Iterable[Tally]) -> Named:
 def _of_sizes(kind: Kind, count: int, sizes: Mapping[int, int]) -> Iterator[Kind]:
     """The calls of a bin by size, from the smallest, if each file and dump has as many of `count`
     of each as the others, and what is left adds up; else together."""
-    made, left = list[Kind](), Kind(calls=kind.calls, bytes=kind.bytes)
+    by_size, left = list[Kind](), Kind(calls=kind.calls, bytes=kind.bytes)
     for size, number in sorted(sizes.items()):
         calls, odd = np.divmod(kind.calls * number, count)
-        made.append(Kind(calls=calls, bytes=calls * float(size), exact=size))
-        left = Kind(calls=left.calls - calls, bytes=left.bytes - made[-1].bytes)
+        by_size.append(Kind(calls=calls, bytes=calls * float(size), exact=size))
+        left = Kind(calls=left.calls - calls, bytes=left.bytes - by_size[-1].bytes)
         if odd.any():
             break
     else:
         many, bin_ = int(left.calls.sum()), bin_of(int(kind.size)) if kind.calls.any() else 0
         close = _LOW[bin_] * many <= left.bytes.sum() <= _HIGH[bin_] * many
-        if made and (close if many else abs(left.bytes.sum()) <= CLOSE * kind.bytes.sum()):
-            yield from made
+        if by_size and (close if many else abs(left.bytes.sum()) <= CLOSE * kind.bytes.sum()):
+            yield from by_size
             yield left
             return
     yield kind

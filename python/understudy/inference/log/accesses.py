@@ -155,9 +155,9 @@ class Accesses:
         try:
             for names in self.log.name_blocks():
                 self._tick(READING * self.log.share_read)
-                found = self._names(names)
-                spills["names"].add(found)
-                self.evidence.name(found)
+                name_rows = self._names(names)
+                spills["names"].add(name_rows)
+                self.evidence.name(name_rows)
             for block in self._records("H5F"):
                 spills["H5F"].add(flushes(block))
                 self._of_hdf5.add(block["id"])
@@ -190,8 +190,8 @@ class Accesses:
                 spill.close()
 
     def _records(self, module: str) -> Iterator[Any]:
-        found = self.log.modules.get(module)
-        if found is not None and found.supported:
+        region = self.log.modules.get(module)
+        if region is not None and region.supported:
             for block in self.log.records(module):
                 self._tick(READING * self.log.share_read)
                 screened = without_filtered(self.log, module, self.screen(module, block))
@@ -218,8 +218,8 @@ class Accesses:
                 for n, name in some.one_by_one():
                     folder = name.rpartition(b"/")[0]
                     if not (last.isdigit() and folder.rstrip(b"/") in self._mounts):  # obfuscated
-                        rows["template"][n], found = self.templates.split(name)
-                        rows["numbers"][n, : len(found)] = found
+                        rows["template"][n], name_numbers = self.templates.split(name)
+                        rows["numbers"][n, : len(name_numbers)] = name_numbers
         has_name = block.ends > block.starts
         named: Rows = rows if has_name.all() else rows[has_name]
         self.junk.add(named["file"][named["template"] == JUNK])
@@ -227,20 +227,22 @@ class Accesses:
 
     # -- which module describes a file --------------------------------------------------------
 
-    def _combined(self, found: dict[str, Rows], once: Once) -> Rows:
+    def _combined(self, tables: dict[str, Rows], once: Once) -> Rows:
         """The accesses to the files of one bucket."""
-        self._note_repeats(found, once)
-        names = found["names"]
+        self._note_repeats(tables, once)
+        names = tables["names"]
         junk = names["file"][names["template"] == JUNK]
         for module in COLUMNS:
-            touches = found[module]
+            touches = tables[module]
             if len(junk) and len(touches):
                 dropped = np.isin(touches["file"], junk)
                 self.remarks.add("junk", len(np.unique(touches["file"][dropped])))
-                found[module] = touches[~dropped]
-        made = found["operations"]
-        made = made[~np.isin(made["file"], junk)] if len(junk) else made
-        rows = self._combine(found, once)
+                tables[module] = touches[~dropped]
+        operation_rows = tables["operations"]
+        operation_rows = (
+            operation_rows[~np.isin(operation_rows["file"], junk)] if len(junk) else operation_rows
+        )
+        rows = self._combine(tables, once)
         has_name, own_names = names_of(names, rows["file"], once)
         self.nameless += int(len(has_name) - has_name.sum())
         self.named += int(has_name.sum())
@@ -250,20 +252,22 @@ class Accesses:
         nameless = rows["template"] == NAMELESS
         if nameless.any():
             rows["numbers"][nameless] = 0
-        libraries = np.union1d(found["H5D"]["file"], found["H5F"]["file"])
-        rows, idle = attached(rows, own(made, libraries), self.ranks, once)
+        libraries = np.union1d(tables["H5D"]["file"], tables["H5F"]["file"])
+        rows, idle = attached(rows, own(operation_rows, libraries), self.ranks, once)
         if len(idle):
-            known = names_of(names, idle["file"], once)[1]["template"]
-            self.idle.add(idle, {self.templates.names[n] for n in np.unique(known).tolist()})
+            idle_templates = names_of(names, idle["file"], once)[1]["template"]
+            self.idle.add(
+                idle, {self.templates.names[n] for n in np.unique(idle_templates).tolist()}
+            )
         return rows
 
-    def _note_repeats(self, found: dict[str, Rows], once: Once) -> None:
+    def _note_repeats(self, tables: dict[str, Rows], once: Once) -> None:
         """Note files of which a rank has two records, which Darshan does not write."""
-        modules = {"H5D": (found["H5D"], "record", "write")}
-        operations = found["operations"]
+        modules = {"H5D": (tables["H5D"], "record", "write")}
+        operations = tables["operations"]
         for module, method in (("POSIX", "posix"), ("MPI-IO", "mpiio"), ("STDIO", "stdio")):
-            mine = operations["method"] == METHODS.index(method)
-            rows = operations if mine.all() else operations[mine]
+            of_method = operations["method"] == METHODS.index(method)
+            rows = operations if of_method.all() else operations[of_method]
             modules[module] = (rows, "file", "method")
         for module, (rows, name, other) in modules.items():
             ids, ranks = rows[name], rows["rank"].astype(np.int64)
@@ -285,15 +289,15 @@ class Accesses:
                     )
                 )
 
-    def _combine(self, found: dict[str, Rows], once: Once) -> Rows:
-        posix, mpiio, stdio = (found[m] for m in COLUMNS)
+    def _combine(self, tables: dict[str, Rows], once: Once) -> Rows:
+        posix, mpiio, stdio = (tables[m] for m in COLUMNS)
         posix = self._undo_streams(posix, stdio)
         extents = Extents(posix, stdio, once)
-        lost, files, size = missing_datasets(found["H5D"], found["present"], mpiio, self.ranks)
+        lost, files, size = missing_datasets(tables["H5D"], tables["present"], mpiio, self.ranks)
         self.remarks.add("no H5D", files, size)
         self.evidence.complete(lost)
-        known = np.concatenate([found["H5D"], lost])
-        rows = [dataset_rows(known, found["H5F"]["file"])]
+        dataset_records = np.concatenate([tables["H5D"], lost])
+        rows = [dataset_rows(dataset_records, tables["H5F"]["file"])]
         self._open_datasets(rows[0], posix)
         # Reads in a lower module of a file that a higher one only writes (data sieving,
         # metadata) are due to the library, so the higher module decides in both directions.
@@ -302,30 +306,30 @@ class Accesses:
         if len(self.strands) < MAX_HINTS:
             self.strands.update(find(rows, posix, self.ranks))
         if len(self.hdf5_layouts) < MAX_HINTS:
-            self.hdf5_layouts.update(hdf5_layouts.find(found["H5D"], posix))
+            self.hdf5_layouts.update(hdf5_layouts.find(tables["H5D"], posix))
         described = np.concatenate([rows[0]["file"], mpiio["file"]])
-        mine = posix["bytes"] > 0
+        is_plain = posix["bytes"] > 0
         if len(described):
-            mine &= ~np.isin(posix["file"], described)
-        plain = posix if mine.all() else posix[mine]
+            is_plain &= ~np.isin(posix["file"], described)
+        plain = posix if is_plain.all() else posix[is_plain]
         rows.append(self._rows_of(plain, "posix"))
         bare = plain[plain["write"] & self._of_hdf5.has(plain["file"])]
         self.remarks.add("metadata", len(np.unique(bare["file"])), int(bare["bytes"].sum()))
         # No library writes through stdio: what it moved is the application's own in any file.
         rows.append(self._rows_of(stdio[stdio["bytes"] > 0], "stdio"))
         self._sync_stdio(rows[-1], posix)
-        self._note_flushes(found["H5F"])
-        self._note_growth(found["H5D"])
+        self._note_flushes(tables["H5F"])
+        self._note_growth(tables["H5D"])
         self._note_steps(mpiio, posix, stdio, described)
         merged = joined(rows)
         written = np.flatnonzero(merged["write"])
         whose = merged["file"][written]
         if not once(whose):  # the first row of each
             order = sorting(whose)
-            known = whose[order]
-            new = np.ones(len(known), np.bool_)
-            new[1:] = known[1:] != known[:-1]
-            written, whose = written[order[new]], known[new]
+            sorted_files = whose[order]
+            new = np.ones(len(sorted_files), np.bool_)
+            new[1:] = sorted_files[1:] != sorted_files[:-1]
+            written, whose = written[order[new]], sorted_files[new]
         merged["extent"][written] = extents.of(whose)
         self._share_extents(merged)
         return merged
@@ -334,20 +338,20 @@ class Accesses:
         """Files of stdio that are also given to fsync(), once each time they are open."""
         synced = posix[posix["write"] & (posix["bytes"] == 0) & (posix["syncs"] > 0)]
         synced = synced[np.argsort(synced["file"], kind="stable")]
-        known, place = lookup(synced["file"], rows["file"])
-        once = synced["syncs"][place[known]] == rows["opens"][known]
-        rows["synced"][known] = once & rows["write"][known]
-        rows["syncs"][known] = synced["syncs"][place[known]]
+        matched, place = lookup(synced["file"], rows["file"])
+        once = synced["syncs"][place[matched]] == rows["opens"][matched]
+        rows["synced"][matched] = once & rows["write"][matched]
+        rows["syncs"][matched] = synced["syncs"][place[matched]]
 
     def _open_datasets(self, rows: Rows, posix: Rows) -> None:
         """Note how often the files of datasets were opened by a rank, which POSIX tells."""
-        mine = posix[posix["write"] & np.isin(posix["file"], rows["file"])]
-        files, index = np.unique(mine["file"], return_inverse=True)
+        writers = posix[posix["write"] & np.isin(posix["file"], rows["file"])]
+        files, index = np.unique(writers["file"], return_inverse=True)
         opens = np.zeros(len(files), np.int64)
-        each = np.where(mine["rank"] == ALL_RANKS, self.ranks, 1)
-        np.maximum.at(opens, index.ravel(), mine["opens"] // each)
-        known, place = lookup(files, rows["file"])
-        rows["opens"][known] = np.clip(opens[place[known]], 0, MAX_COUNT)
+        each = np.where(writers["rank"] == ALL_RANKS, self.ranks, 1)
+        np.maximum.at(opens, index.ravel(), writers["opens"] // each)
+        matched, place = lookup(files, rows["file"])
+        rows["opens"][matched] = np.clip(opens[place[matched]], 0, MAX_COUNT)
 
     def _share_extents(self, rows: Rows) -> None:
         """Subtract the bytes of stdio from the extent of the other interface's rows, in files that
@@ -358,13 +362,13 @@ class Accesses:
         both = np.intersect1d(rows["file"][streamed], rows["file"][rows["write"] & ~streamed])
         self.remarks.add("two interfaces", len(both))
         for file in both:
-            mine = rows["write"] & (rows["file"] == file)
-            small = int(rows["bytes"][mine & streamed].sum())
-            large = int(rows["bytes"][mine & ~streamed].sum())
-            whole = int(rows["extent"][mine].sum())
+            of_file = rows["write"] & (rows["file"] == file)
+            small = int(rows["bytes"][of_file & streamed].sum())
+            large = int(rows["bytes"][of_file & ~streamed].sum())
+            whole = int(rows["extent"][of_file].sum())
             overlap = max(0, min(small, small + large - whole)) if whole else 0
             self.remarks.add("overlap", int(overlap > 0), overlap)
-            first = np.flatnonzero(mine & ~streamed & (rows["extent"] > 0))
+            first = np.flatnonzero(of_file & ~streamed & (rows["extent"] > 0))
             rows["extent"][first] = max(whole - small, min(large, whole))
 
     def _undo_streams(self, posix: Rows, stdio: Rows) -> Rows:
@@ -500,22 +504,22 @@ class Accesses:
             each = np.where(touches["rank"] == ALL_RANKS, self.ranks, 1)
             # more time in calls than between them: one long dump
             apart = touches["busy_s"] <= 0.5 * each * (touches["end_s"] - touches["start_s"])
-            mine = touches["write"] & (touches["bytes"] > 0) & apart
+            writes = touches["write"] & (touches["bytes"] > 0) & apart
             alike = touches["count"] * touches["call_bytes"] == touches["bytes"]
-            own = mine & ((module == "MPIIO") | ~np.isin(touches["file"], described))
+            direct = writes & ((module == "MPIIO") | ~np.isin(touches["file"], described))
             count, follow = touches["order"][:, 0], touches["order"][:, 1]
-            shared = own & alike & (touches["rank"] == ALL_RANKS) & (follow > 0)
+            shared = direct & alike & (touches["rank"] == ALL_RANKS) & (follow > 0)
             once = touches["bytes"] <= touches["top"]
-            for found, counter, fit, weak in (
-                (touches["syncs"], syncs, mine, False),
-                (touches["count"], "MPIIO_COLL_WRITES", mine & touches["collective"], False),
-                (touches["opens"], f"{module}_OPENS", own & once, True),
+            for counts, counter, fit, weak in (
+                (touches["syncs"], syncs, writes, False),
+                (touches["count"], "MPIIO_COLL_WRITES", writes & touches["collective"], False),
+                (touches["opens"], f"{module}_OPENS", direct & once, True),
                 # a rank goes on elsewhere, behind what the others have written
                 (count - follow, "POSIX_WRITES - POSIX_CONSEC_WRITES", shared & once, True),
-                (touches["count"], f"{module}_WRITES of one size", own & alike, True),
+                (touches["count"], f"{module}_WRITES of one size", direct & alike, True),
             ):
-                several = np.flatnonzero(fit & (found >= 2 * each))
-                steps, rest = np.divmod(found[several], each[several])
+                several = np.flatnonzero(fit & (counts >= 2 * each))
+                steps, rest = np.divmod(counts[several], each[several])
                 for n, times in zip(
                     several[rest == 0].tolist(), steps[rest == 0].tolist(), strict=True
                 ):

@@ -78,16 +78,16 @@ class Evidence:
             return {}
         prefix, suffix = HISTOGRAM[module]
         verbs = WAYS[:2] if write else WAYS[1::-1]
-        found: dict[int, tuple[int, dict[int, int]]] = {}
+        calls_by_bin: dict[int, tuple[int, dict[int, int]]] = {}
         for n, bin_ in enumerate(BINS):
-            other, mine = (
+            other, count = (
                 self.counters[module].get(f"{prefix}_SIZE_{verb}{suffix}_{bin_}", 0)
                 for verb in verbs
             )
             some = {size: k for size, k in self.sizes[module].items() if bin_of(size) == n}
-            if some and not other and mine >= sum(some.values()):
-                found[n] = mine, some
-        return found
+            if some and not other and count >= sum(some.values()):
+                calls_by_bin[n] = count, some
+        return calls_by_bin
 
 
 @dataclass(slots=True)
@@ -139,8 +139,8 @@ class Records:
         if module not in COUNTERS:
             return
         ids = self._files_in(block) if module == "H5D" else block["id"]
-        mine = self._counts(ids)
-        block, ids = (block, ids) if mine.all() else (block[mine], ids[mine])
+        counted = self._counts(ids)
+        block, ids = (block, ids) if counted.all() else (block[counted], ids[counted])
         template, names = self._template_of(ids), _names(module)
         if module not in self._modules:
             shape = len(self._stored)
@@ -163,8 +163,8 @@ class Records:
             self._add(sums.counters, -2, template, moved * np.where(shared, self._ranks, 1))
             self._add(sums.counters, -1, template, shared)
             if self.apart and module != "H5D":
-                for way, mine in zip(WAYS[:2], ways, strict=True):
-                    self._moved[way].append(np.unique(ids[mine & (template > 0)]))
+                for way, moves in zip(WAYS[:2], ways, strict=True):
+                    self._moved[way].append(np.unique(ids[moves & (template > 0)]))
                 self._note_unused(module, block, ids, template > 0)
             if self.apart and f"{module}_MAX_BYTE_READ" in block.dtype.names:
                 reads = (block[f"{module}_BYTES_READ"] > 0) & (template > 0)
@@ -176,8 +176,8 @@ class Records:
         timers = (*(f"{prefix}_F_{way}_TIME" for way in WAYS), f"{prefix}_F_VARIANCE_RANK_BYTES")
         for k, name in enumerate(timers):
             if name in block.dtype.names:
-                known = np.nan_to_num(block[name], nan=0.0, posinf=0.0, neginf=0.0)
-                self._add(sums.times, k, template, np.maximum(known, 0))
+                finite = np.nan_to_num(block[name], nan=0.0, posinf=0.0, neginf=0.0)
+                self._add(sums.times, k, template, np.maximum(finite, 0))
         if module == "STDIO":
             for n, verb in enumerate(WAYS[:2]):
                 for k, number in enumerate(system_calls(block, verb, self._ranks)):
@@ -197,12 +197,12 @@ class Records:
             unsure = (opens > 1) & (block["POSIX_MODE"] > 0)
         elif module == "STDIO":  # which has no mode, nor has mkstemp()
             unsure = block["STDIO_OPENS"] > 0
-        for home, mine in (
+        for home, which in (
             (self._used, used),
             (self._opened, opens > 0),
             (self._unsure, unsure),
         ):
-            home.append(np.unique(ids[named & mine]))
+            home.append(np.unique(ids[named & which]))
 
     def complete(self, lost: Rows) -> None:
         """Add datasets of ranks whose records are missing (`understudy.inference.table.DATASET`),
@@ -211,11 +211,11 @@ class Records:
             return
         counts: dict[str, Whole] = {"H5D_OPENS": np.ones(len(lost), np.int64)}
         for verb, past, write in (("WRITE", "WRITTEN", True), ("READ", "READ", False)):
-            mine = lost["write"] == write
-            counts[f"H5D_{verb}S"] = mine * lost["calls"].sum(axis=1)
-            counts[f"H5D_BYTES_{past}"] = mine * lost["bytes"]
+            of_way = lost["write"] == write
+            counts[f"H5D_{verb}S"] = of_way * lost["calls"].sum(axis=1)
+            counts[f"H5D_BYTES_{past}"] = of_way * lost["bytes"]
             for k, bin_ in enumerate(BINS):
-                counts[f"H5D_SIZE_{verb}_AGG_{bin_}"] = mine * lost["calls"][:, k]
+                counts[f"H5D_SIZE_{verb}_AGG_{bin_}"] = of_way * lost["calls"][:, k]
         template, names = self._template_of(lost["file"]), _names("H5D")
         for name, numbers in counts.items():
             self._add(self._modules["H5D"].counters, names.index(name), template, numbers)
@@ -233,11 +233,11 @@ class Records:
 
     def _counted(self, block: Any, name: str) -> Whole:
         """A counter; bytes that MPI-IO counted in 32 bits with a sign, without."""
-        found: Whole = block[name]
-        if name.startswith("MPIIO_BYTES_") and (found < 0).any():
+        values: Whole = block[name]
+        if name.startswith("MPIIO_BYTES_") and (values < 0).any():
             self._lacking |= {n for n in COUNTERS["MPI-IO"] if "_SIZE_" in n}
-            found = np.where(found < 0, found + (1 << 32), found)
-        return found
+            values = np.where(values < 0, values + (1 << 32), values)
+        return values
 
     def _files_in(self, block: Any) -> Ids:
         """The files of datasets."""
@@ -251,9 +251,9 @@ class Records:
         if not self.apart:
             self._stored = self._stored if len(self._stored) else np.zeros(1, np.int64)
             return np.zeros(len(ids), np.int64)
-        known, place = lookup(self._known["file"], ids)
+        matched, place = lookup(self._known["file"], ids)
         template = np.zeros(len(ids), np.int64)
-        template[known] = self._known["template"][place[known]]
+        template[matched] = self._known["template"][place[matched]]
         self._seen.append(np.unique(ids[template > 0]))
         return template
 
@@ -295,8 +295,8 @@ class Records:
         parts = self._reached
         parts[:] = [_largest(np.concatenate([np.zeros(0, _REACH), *parts]))]
         place = lookup(self._known["file"], parts[0]["file"])[1]
-        mine = np.isin(self._known["template"][place], list(which))
-        return sum(parts[0]["bytes"][mine].tolist())
+        chosen = np.isin(self._known["template"][place], list(which))
+        return sum(parts[0]["bytes"][chosen].tolist())
 
     def of(self, templates: Iterable[bytes]) -> Evidence:
         """The counters of all files with names of these templates; nothing where names say
@@ -321,37 +321,37 @@ class Records:
         return [self._sum(which) for which in each], self._sum(rest)
 
     def _sum(self, which: Sequence[int]) -> Evidence:
-        found = Evidence()
+        evidence = Evidence()
         chosen = set(which)
         for module, sums in self._modules.items():
             if not sums.counters[which].any():
                 continue
             counted = sums.counters[which].sum(axis=0).tolist()
-            found.counters[module] = dict(zip(_names(module), counted, strict=True))
+            evidence.counters[module] = dict(zip(_names(module), counted, strict=True))
             zero = {*COUNTERS["POSIX"], *COUNTERS["STDIO"]} - {NOT_ALIGNED}
             for name in self._lacking - zero:
-                found.counters[module].pop(name, None)
+                evidence.counters[module].pop(name, None)
             read, write, other, variance = sums.times[which].sum(axis=0).tolist()
-            found.times[module] = read, write, other
-            found.variance[module] = variance
-            sizes = found.sizes.setdefault(module, Counter())
+            evidence.times[module] = read, write, other
+            evidence.variance[module] = variance
+            sizes = evidence.sizes.setdefault(module, Counter())
             for (template, size), number in sums.sizes.items():
                 if template in chosen:
                     sizes[size] += number
-        if found.counters and self.apart:
-            found.files = int(self._count_of(self._seen)[which].sum())
+        if evidence.counters and self.apart:
+            evidence.files = int(self._count_of(self._seen)[which].sum())
             for way, parts in self._moved.items() if not self._again else ():
-                found.moved[way] = int(self._count_of(parts)[which].sum())
-            found.stored = int(self._stored[which].sum())
+                evidence.moved[way] = int(self._count_of(parts)[which].sum())
+            evidence.stored = int(self._stored[which].sum())
             used = _together(self._used)
             unused, unsure = (
                 self._count_of([np.setdiff1d(_together(some), used)])
                 for some in (self._opened, self._unsure)
             )
-            found.unused = int(unused[which].sum())
-            found.unsure = int(np.where(self._folders, unused, unsure)[which].sum())
-            found.reach = self._reach_of(chosen)
-        return found
+            evidence.unused = int(unused[which].sum())
+            evidence.unsure = int(np.where(self._folders, unused, unsure)[which].sum())
+            evidence.reach = self._reach_of(chosen)
+        return evidence
 
 
 def is_call(name: str, way: str) -> bool:
@@ -376,8 +376,8 @@ def _ends(name: bytes) -> Iterator[int]:
 
 def _together(parts: Sequence[Ids]) -> Ids:
     """All of them, each once."""
-    found: Ids = np.unique(np.concatenate([np.zeros(0, np.uint64), *parts]))
-    return found
+    ids: Ids = np.unique(np.concatenate([np.zeros(0, np.uint64), *parts]))
+    return ids
 
 
 def _largest(reached: Any) -> Any:
@@ -396,8 +396,8 @@ def add_sizes(sizes: Counter[tuple[int, int]], block: Any, prefix: str, template
             return
         has = (block[counted] > 0) & (block[name] >= 0) & (block[name] < 1 << SIZE_BITS)
         keys = (template[has] << SIZE_BITS) + block[name][has]
-        found, place = np.unique(keys, return_inverse=True)
-        times = np.zeros(len(found), np.int64)
+        unique_keys, place = np.unique(keys, return_inverse=True)
+        times = np.zeros(len(unique_keys), np.int64)
         np.add.at(times, place.ravel(), block[counted][has])
-        for key, number in zip(found.tolist(), times.tolist(), strict=True):
+        for key, number in zip(unique_keys.tolist(), times.tolist(), strict=True):
             sizes[divmod(key, 1 << SIZE_BITS)] += number

@@ -270,8 +270,9 @@ def _size(
     counted = np.clip(count, 0, MAX_COUNT)[rest]
     if module == "STDIO":
         units, gathered = units_of(block, word, ranks)
-        found = of_streams(counted, units[rest], moved[rest], gathered[rest])
-        rows["calls"][rest], rows["sizes"][rest] = found
+        rows["calls"][rest], rows["sizes"][rest] = of_streams(
+            counted, units[rest], moved[rest], gathered[rest]
+        )
     else:
         rows["calls"][rest], rows["sizes"][rest] = of_average(counted, moved[rest])
 
@@ -312,28 +313,30 @@ def _spread(
         told[k] = uneven & (of >= 0).all(axis=1) & (of.sum(axis=1) == ranks)
         told[k] &= np.isclose((size * of).sum(axis=1), rows["bytes"], rtol=0, atol=0.5)
         told[k] &= np.isclose(far.sum(axis=1) / ranks, variance, rtol=SMALL)
-    known = spread.some(told[0] | told[1], ranks)
-    parts, names = [rows[~known]], {*(rows.dtype.names or ())}
-    for n in np.flatnonzero(known).tolist():
+    is_spread = spread.some(told[0] | told[1], ranks)
+    parts, names = [rows[~is_spread]], {*(rows.dtype.names or ())}
+    for n in np.flatnonzero(is_spread).tolist():
         size, of = shares[int(np.argmax(told[:, n]))]
         left = [int(s) for s, k in zip(size[n], of[n], strict=True) for _ in range(int(k))]
-        mine = np.repeat(rows[n : n + 1], ranks)
-        mine["rank"] = np.arange(ranks)
-        mine["bytes"] = -1
+        rank_rows = np.repeat(rows[n : n + 1], ranks)
+        rank_rows["rank"] = np.arange(ranks)
+        rank_rows["bytes"] = -1
         for extreme in EXTREMES:
             rank = int(block[f"{module}_{extreme}_RANK"][n])
             moved = int(block[f"{module}_{extreme}_RANK_BYTES"][n])
-            if 0 <= rank < ranks and mine["bytes"][rank] < 0 and moved in left:
-                mine["bytes"][rank] = moved
+            if 0 <= rank < ranks and rank_rows["bytes"][rank] < 0 and moved in left:
+                rank_rows["bytes"][rank] = moved
                 left.remove(moved)
-        mine["bytes"][mine["bytes"] < 0] = left
-        one = int(common[0][n, 0]) if not common[1][n, 1:].any() else 0
-        mine["calls"], mine["sizes"] = _of_ranks(mine["bytes"], int(each[n]), one)
+        rank_rows["bytes"][rank_rows["bytes"] < 0] = left
+        common_size = int(common[0][n, 0]) if not common[1][n, 1:].any() else 0
+        rank_rows["calls"], rank_rows["sizes"] = _of_ranks(
+            rank_rows["bytes"], int(each[n]), common_size
+        )
         for name in {"count", "collectives", "syncs"} & names:
-            mine[name] = rows[name][n] // ranks
+            rank_rows[name] = rows[name][n] // ranks
         if "busy_s" in names:
-            mine["busy_s"] = rows["busy_s"][n] / ranks
-        parts.append(mine)
+            rank_rows["busy_s"] = rows["busy_s"][n] / ranks
+        parts.append(rank_rows)
     return np.concatenate(parts)
 
 
@@ -371,11 +374,11 @@ def _of_ranks(moved: Any, each: int, size: int) -> tuple[Any, Any]:
 
 def present(block: Any, files: dict[int, int]) -> Rows:
     """The ranks that have records of their own in each file."""
-    own = block[block["rank"] >= 0]
-    rows = np.zeros(len(own), PRESENT)
-    rows["rank"], rows["file"] = own["rank"], own["file_rec_id"]
+    rank_records = block[block["rank"] >= 0]
+    rows = np.zeros(len(rank_records), PRESENT)
+    rows["rank"], rows["file"] = rank_records["rank"], rank_records["file_rec_id"]
     for n in np.flatnonzero(rows["file"] == 0).tolist():
-        rows["file"][n] = files.get(int(own["id"][n]), int(own["id"][n]))
+        rows["file"][n] = files.get(int(rank_records["id"][n]), int(rank_records["id"][n]))
     return np.unique(rows)
 
 
@@ -412,15 +415,15 @@ def datasets(block: Any, ranks: int, files: dict[int, int], spread: Spread) -> R
 
 def _chunk_bytes(block: Any) -> npt.NDArray[np.int64]:
     """Bytes of the chunks of datasets of at most five dimensions; 0: contiguous, or not known."""
-    known, found = np.ones((2, len(block)), np.float64)
+    valid, chunk_bytes = np.ones((2, len(block)), np.float64)
     for k in range(1, 6):
         size = block[f"H5D_CHUNK_SIZE_D{k}"]
         inside = k <= block["H5D_DATASPACE_NDIMS"]
-        known *= ~inside | (size > 0)
-        found *= np.where(inside & (size > 0), size, 1)
-    found *= np.maximum(block["H5D_DATATYPE_SIZE"], 0)
-    known *= (block["H5D_DATASPACE_NDIMS"] >= 1) & (block["H5D_DATASPACE_NDIMS"] <= 5)
-    return np.where((known > 0) & (found <= MOST_CHUNK), found, 0).astype(np.int64)
+        valid *= ~inside | (size > 0)
+        chunk_bytes *= np.where(inside & (size > 0), size, 1)
+    chunk_bytes *= np.maximum(block["H5D_DATATYPE_SIZE"], 0)
+    valid *= (block["H5D_DATASPACE_NDIMS"] >= 1) & (block["H5D_DATASPACE_NDIMS"] <= 5)
+    return np.where((valid > 0) & (chunk_bytes <= MOST_CHUNK), chunk_bytes, 0).astype(np.int64)
 
 
 def dataset_rows(records: Rows, flushed: npt.NDArray[np.uint64]) -> Rows:
@@ -440,10 +443,10 @@ def dataset_rows(records: Rows, flushed: npt.NDArray[np.uint64]) -> Rows:
     new = np.zeros(len(rows), np.int64)  # in which row a dataset turns up first
     new[first] = 1
     for write in (True, False):
-        mine = np.flatnonzero(rows["write"] == write)
-        count = np.cumsum(new[mine])
-        _, begin, back = np.unique(rows["file"][mine], return_index=True, return_inverse=True)
+        of_way = np.flatnonzero(rows["write"] == write)
+        count = np.cumsum(new[of_way])
+        _, begin, back = np.unique(rows["file"][of_way], return_index=True, return_inverse=True)
         index = count - count[begin][back.ravel()]
-        rows["variable"][mine] = index
+        rows["variable"][of_way] = index
     rows["variable"] = rows["variable"][first][which.ravel()]
     return rows

@@ -138,8 +138,8 @@ class Spill:
         pieces += [(b, *b.edges.tolist()) for b in self._whole.get(bucket, ())]
         count = sum(end - begin for _, begin, end in pieces)
         dtype, pairs = self._of_columns(columns) if count else (self._dtype, None)
-        found: Rows = np.empty(count + sum(map(len, held)), dtype)
-        words, done = self._words(found), 0
+        all_rows: Rows = np.empty(count + sum(map(len, held)), dtype)
+        words, done = self._words(all_rows), 0
         while pieces:
             layout = pieces[0][0].layout
             some = [piece for piece in pieces if piece[0].layout is layout]
@@ -153,9 +153,9 @@ class Spill:
             layout.unpack(rows, words[done : done + len(rows)], pairs)
             done += len(rows)
         for rows in held:
-            found[done : done + len(rows)] = rows
+            all_rows[done : done + len(rows)] = rows
             done += len(rows)
-        return found
+        return all_rows
 
     def _of_columns(self, columns: Sequence[str]) -> tuple[np.dtype[Any], Words | None]:
         """The type of rows with these columns, and the pairs of words that they have."""

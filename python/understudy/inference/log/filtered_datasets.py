@@ -39,18 +39,18 @@ def filtered(log: Log) -> tuple[Ids, int]:
     return files[less], int(asked[less].sum())
 
 
-def _written(log: Log, module: str, name: str, known: Ids) -> tuple[Ids, npt.NDArray[np.int64]]:
-    """Files (those that are known, if any) and the bytes written to them by the records of a
+def _written(log: Log, module: str, name: str, wanted: Ids) -> tuple[Ids, npt.NDArray[np.int64]]:
+    """Files (those that are wanted, if any) and the bytes written to them by the records of a
     module."""
-    ids: list[Ids] = [known]
-    sizes: list[npt.NDArray[np.int64]] = [np.zeros(len(known), np.int64)]
+    ids: list[Ids] = [wanted]
+    sizes: list[npt.NDArray[np.int64]] = [np.zeros(len(wanted), np.int64)]
     for block in log.records(module):
         wrote = block[f"{PREFIXES[module]}_BYTES_WRITTEN"]
-        mine = wrote > 0
-        if len(known):
-            mine &= np.isin(block[name], known)
-        ids.append(block[name][mine])
-        sizes.append(wrote[mine])
+        matched = wrote > 0
+        if len(wanted):
+            matched &= np.isin(block[name], wanted)
+        ids.append(block[name][matched])
+        sizes.append(wrote[matched])
     files, which = np.unique(np.concatenate(ids), return_inverse=True)
     total = np.zeros(len(files), np.int64)
     np.add.at(total, which.ravel(), np.concatenate(sizes))

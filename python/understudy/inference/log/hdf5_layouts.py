@@ -39,8 +39,8 @@ def find(datasets: Rows, posix: Rows) -> Iterator[tuple[int, Hdf5Layout]]:
     sizes = datasets["points"][first] * datasets["element"][first]
     np.add.at(whole, which.ravel()[first], sizes)
     np.add.at(written, which.ravel(), np.where(datasets["write"], datasets["bytes"], 0))
-    mine = posix[posix["write"] & np.isin(posix["file"], files)]
-    np.add.at(below, np.searchsorted(files, mine["file"]), mine["bytes"])
+    posix_writes = posix[posix["write"] & np.isin(posix["file"], files)]
+    np.add.at(below, np.searchsorted(files, posix_writes["file"]), posix_writes["bytes"])
     beyond = below - written  # of datasets that grow, as much as was written to them
     twice = [np.abs(beyond - size) <= NEAR * size for size in (whole, written)]
     fill = (written > 0) & (whole >= LARGE) & np.any(twice, axis=0)
@@ -52,10 +52,10 @@ def find(datasets: Rows, posix: Rows) -> Iterator[tuple[int, Hdf5Layout]]:
 
 def common(layouts: Collection[Hdf5Layout | None]) -> Hdf5Layout:
     """The layout that all files have; of several, chunks as large as the largest."""
-    found = [layout or Hdf5Layout() for layout in layouts]
-    chunks = [layout.chunk_bytes for layout in found if layout.chunk_bytes]
-    chunked = len(chunks) == len(found)
+    of_files = [layout or Hdf5Layout() for layout in layouts]
+    chunks = [layout.chunk_bytes for layout in of_files if layout.chunk_bytes]
+    chunked = len(chunks) == len(of_files)
     return Hdf5Layout(
         chunk_bytes=max(chunks) if chunked and chunks else None,
-        fill=bool(found) and all(layout.fill for layout in found),
+        fill=bool(of_files) and all(layout.fill for layout in of_files),
     )

@@ -19,8 +19,8 @@ def may_inherit(log: Log) -> bool:
         return True
     for run in log.runs:
         if run.job.nprocs == 1:
-            with open_log(run.path) as one:
-                if not _writes(one):
+            with open_log(run.path) as run_log:
+                if not _writes(run_log):
                     return True
     return False
 
@@ -28,8 +28,8 @@ def may_inherit(log: Log) -> bool:
 def _writes(log: Log) -> bool:
     kept = not_junk(log)
     for module in ("POSIX", "STDIO"):
-        known = log.modules.get(module)
-        for block in log.records(module) if known is not None and known.supported else ():
+        region = log.modules.get(module)
+        for block in log.records(module) if region is not None and region.supported else ():
             if np.any(kept(block["id"]) & (block[f"{module}_BYTES_WRITTEN"] > 0)):
                 return True
     return False

@@ -78,9 +78,10 @@ class Totals:
 
 @dataclass(slots=True)
 class Interfaces:
-    """Totals by interface; `below` has those of modules under another one, by (module, above)."""
+    """Totals by interface: `direct` of those that the application uses itself, `below` of modules
+    under another one, by (module, above)."""
 
-    own: dict[str, Totals] = field(default_factory=dict)
+    direct: dict[str, Totals] = field(default_factory=dict)
     below: dict[tuple[str, str], Totals] = field(default_factory=dict)
     modules: frozenset[str] = frozenset()  # that the log has; empty: it is no log
     stored: int | None = None  # bytes of the files that POSIX wrote: the largest offsets plus one
@@ -94,14 +95,14 @@ class Sums:
     """The sums over the records of a log, a block at a time: those of H5F, H5D, MPI-IO (before or
     after POSIX), POSIX and STDIO, in this order, without values that no run can have.
 
-    `kept` tells which files count, `made` those that a replica writes only to read them: of these,
-    the writes are left out, but not the opens.
+    `kept` tells which files count, `prepared` those that a replica writes only to read them: of
+    these, the writes are left out, but not the opens.
     """
 
     def __init__(
-        self, log: Log, kept: Callable[[Ids], Mask], made: Callable[[Ids], Mask] | None = None
+        self, log: Log, kept: Callable[[Ids], Mask], prepared: Callable[[Ids], Mask] | None = None
     ) -> None:
-        self._log, self._kept, self._made = log, kept, made
+        self._log, self._kept, self._prepared = log, kept, prepared
         self._found = Interfaces(modules=frozenset(m for m in log.modules if _usable(log, m)))
         self._hdf5, self._by_handle = IdSet(), IdSet()
         self._of_hdf5 = [0, 0]  # opens and flushes of its files
@@ -135,34 +136,36 @@ class Sums:
             return
         left = kept.copy()
         for layer in _ABOVE[module]:
-            mine = left & (self._hdf5 if layer == "HDF5" else self._mpiio).has(ids)
-            if mine.any():
+            of_layer = left & (self._hdf5 if layer == "HDF5" else self._mpiio).has(ids)
+            if of_layer.any():
                 totals = self._found.below.setdefault((module, layer), Totals())
-                self._add(totals, block[mine], module, ids[mine])
-                left &= ~mine
+                self._add(totals, block[of_layer], module, ids[of_layer])
+                left &= ~of_layer
         if module == "STDIO":  # a C++ stream: its bytes are in POSIX, so its open belongs there
             left &= ~self._twins(block, ids, kept)
         if module == "POSIX":  # opened, then given to fdopen(): its open is one of STDIO
             left &= ~self._given(block, ids, kept)
         if left.any():
-            totals = self._found.own.setdefault(_OWN[module], Totals())
+            totals = self._found.direct.setdefault(_OWN[module], Totals())
             every = bool(left.all())
             self._add(totals, block if every else block[left], module, ids if every else ids[left])
 
     def done(self) -> Interfaces:
         """The sums of all blocks."""
-        found = self._found
-        if "HDF5" in found.own:
-            known = _usable(self._log, "H5F")
-            opens, flushes = self._of_hdf5 if known else (None, None)
-            found.own["HDF5"].opens, found.own["HDF5"].flushes = opens, flushes
-        found.own = {name: found.own[name] for name in _ORDER if name in found.own}
-        return found
+        interfaces = self._found
+        if "HDF5" in interfaces.direct:
+            counted = _usable(self._log, "H5F")
+            opens, flushes = self._of_hdf5 if counted else (None, None)
+            interfaces.direct["HDF5"].opens, interfaces.direct["HDF5"].flushes = opens, flushes
+        interfaces.direct = {
+            name: interfaces.direct[name] for name in _ORDER if name in interfaces.direct
+        }
+        return interfaces
 
     def _twins(self, block: Any, ids: Ids, kept: Mask) -> Mask:
         twins: Mask = kept & (_moved(block, "STDIO") == 0) & self._by_handle.has(ids)
         if twins.any():
-            posix = self._found.own.setdefault("POSIX", Totals())
+            posix = self._found.direct.setdefault("POSIX", Totals())
             posix.opens = (posix.opens or 0) + _opens(block[twins], "STDIO")
         return twins
 
@@ -171,17 +174,17 @@ class Sums:
         if given.any():
             given &= self._streamed.has(ids)
         if given.any() and self._tells_fdopen:
-            stdio = self._found.own.setdefault("STDIO", Totals())
+            stdio = self._found.direct.setdefault("STDIO", Totals())
             stdio.opens = (stdio.opens or 0) + _opens(block[given], "POSIX")
         if given.any() and (flushed := _flushes(_Columns(block[given]), "POSIX")):
-            totals = self._found.own.setdefault("POSIX", Totals())
+            totals = self._found.direct.setdefault("POSIX", Totals())
             totals.flushes = (totals.flushes or 0) + flushed
         return given
 
     def _add(self, totals: Totals, block: Any, module: str, ids: Ids) -> None:
         kept = block
-        if self._made is not None:
-            prepared = self._made(ids)
+        if self._prepared is not None:
+            prepared = self._prepared(ids)
             kept = block[~prepared] if prepared.any() else block
         prefix, whole = PREFIXES[module], _Columns(block)
         of_kept = whole if kept is block else _Columns(kept)
@@ -229,34 +232,36 @@ class _Columns:
 
 
 def of_log(
-    log: Log, kept: Callable[[Ids], Mask] | None = None, made: Callable[[Ids], Mask] | None = None
+    log: Log,
+    kept: Callable[[Ids], Mask] | None = None,
+    prepared: Callable[[Ids], Mask] | None = None,
 ) -> Interfaces:
     """The sums over the records of a log; see `Sums`. By default, all files count but those of MPI
     and the system."""
     kept = kept or not_junk(log)
-    sums = Sums(log, kept, made)
+    sums = Sums(log, kept, prepared)
     ids, ends = [np.zeros(0, np.uint64)], [np.zeros(0, np.int64)]
     users = _Users()
     for module in ("H5F", *PREFIXES):
         for block in _records(log, module):
             sums.add(module, block)
             if module in ("POSIX", "STDIO"):
-                mine = kept(block["id"])
-                mine &= ~made(block["id"]) if made is not None else True
-                users.add(module, block[mine])
+                counted = kept(block["id"])
+                counted &= ~prepared(block["id"]) if prepared is not None else True
+                users.add(module, block[counted])
             if module == "POSIX":
                 wrote = (block["POSIX_BYTES_WRITTEN"] > 0) & kept(block["id"])
-                if made is not None:
-                    wrote &= ~made(block["id"])
+                if prepared is not None:
+                    wrote &= ~prepared(block["id"])
                 ids.append(block["id"][wrote])
                 ends.append(block["POSIX_MAX_BYTE_WRITTEN"][wrote] + 1)
-    found = sums.done()
+    interfaces = sums.done()
     files, index = np.unique(np.concatenate(ids), return_inverse=True)
     top = np.zeros(len(files), np.int64)
     np.maximum.at(top, index.ravel(), np.concatenate(ends))
-    found.stored = int(top.sum())
-    found.foreign = users.foreign()
-    return found
+    interfaces.stored = int(top.sum())
+    interfaces.foreign = users.foreign()
+    return interfaces
 
 
 class _Users:
@@ -278,8 +283,8 @@ class _Users:
         rows = np.concatenate(self._rows)
         wrote = np.unique(rows[rows["wrote"]][["file", "rank"]])
         reads = rows[(rows["read"] > 0) & np.isin(rows["file"], wrote["file"])]
-        own = np.isin(reads[["file", "rank"]], wrote)
-        return int(reads["read"][~own].sum())
+        by_writers = np.isin(reads[["file", "rank"]], wrote)
+        return int(reads["read"][~by_writers].sum())
 
 
 def _calls(rows: Any, sums: _Columns, module: str, verb: str) -> Calls:
@@ -327,10 +332,10 @@ def _moved(block: Any, module: str) -> npt.NDArray[np.int64]:
 
 def _bytes(block: Any, counter: str) -> npt.NDArray[np.int64]:
     """A byte counter; what MPI-IO counted in 32 bits with a sign is counted without."""
-    found: npt.NDArray[np.int64] = block[counter]
+    values: npt.NDArray[np.int64] = block[counter]
     if counter.startswith("MPIIO"):
-        found = np.where(found < 0, found + (1 << 32), found)
-    return np.maximum(found, 0)
+        values = np.where(values < 0, values + (1 << 32), values)
+    return np.maximum(values, 0)
 
 
 def _sum(block: Any, counter: str) -> int:
@@ -343,10 +348,10 @@ def _time_s(block: Any, module: str, word: str) -> float:
 
 
 def _set_of(log: Log, module: str, ids: Callable[[Any], Ids]) -> IdSet:
-    found = IdSet()
+    id_set = IdSet()
     for block in _records(log, module):
-        found.add(ids(block))
-    return found
+        id_set.add(ids(block))
+    return id_set
 
 
 def not_junk(log: Log) -> Callable[[Ids], Mask]:
@@ -364,11 +369,11 @@ def not_junk(log: Log) -> Callable[[Ids], Mask]:
 
 def of_streams(streams: Sequence[Stream], ranks: int) -> Interfaces:
     """Interfaces that the player uses for a workload, each stream by its own method."""
-    made = Interfaces()
+    interfaces = Interfaces()
     named = {stream.name: stream for stream in streams}
 
     def totals_of(name: str) -> Totals:
-        return made.own.setdefault(name, Totals(stats=None, flushes=None))
+        return interfaces.direct.setdefault(name, Totals(stats=None, flushes=None))
 
     for stream in streams:
         totals = totals_of(OF_METHOD.get(stream.method, stream.method))
@@ -395,12 +400,12 @@ def of_streams(streams: Sequence[Stream], ranks: int) -> Interfaces:
                     totals.seeks += step.count * each.count
                 elif each.kind == "stat":
                     totals.stats = (totals.stats or 0) + step.count * each.count
-    if stdio := made.own.get("STDIO"):
+    if stdio := interfaces.direct.get("STDIO"):
         sets = predict(Program(name="", ranks=ranks, streams=tuple(streams)))
         counted = [each.calls["STDIO"] for each in sets if each.calls.get("STDIO")]
         stdio.seeks = sum(counters["STDIO_SEEKS"] or 0 for counters in counted)
         flushes = [counters["STDIO_FLUSHES"] for counters in counted]
-        known = [number for number in flushes if number is not None]
-        if len(known) == len(flushes):
-            stdio.played_flushes = sum(known)
-    return made
+        numbers = [number for number in flushes if number is not None]
+        if len(numbers) == len(flushes):
+            stdio.played_flushes = sum(numbers)
+    return interfaces

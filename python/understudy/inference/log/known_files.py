@@ -26,17 +26,17 @@ def names_of(
     if same(names["file"], files) and once(files):
         return np.ones(len(files), np.bool_), names
     order = sorting(names["file"])
-    found, place = lookup(names["file"][order], files)
-    return found, names[order[place if found.all() else place[found]]]
+    matched, place = lookup(names["file"][order], files)
+    return matched, names[order[place if matched.all() else place[matched]]]
 
 
 class Extents:
     """Size on storage of each written file: the largest offset written, plus one."""
 
     def __init__(self, posix: Rows, stdio: Rows, once: Once) -> None:
-        mine = [t["write"] & (t["bytes"] > 0) for t in (posix, stdio)]
+        written = [t["write"] & (t["bytes"] > 0) for t in (posix, stdio)]
         files, tops = (
-            np.concatenate([t[name][m] for t, m in zip((posix, stdio), mine, strict=True)])
+            np.concatenate([t[name][m] for t, m in zip((posix, stdio), written, strict=True)])
             for name in ("file", "top")
         )
         if once(files):
@@ -61,6 +61,6 @@ class Extents:
         if (self._ids[1:] < self._ids[:-1]).any():
             order = np.argsort(self._ids)
             self._ids, self._sizes = self._ids[order], self._sizes[order]
-        known, place = lookup(self._ids, files)
-        sizes[known] = self._sizes[place[known]]
+        matched, place = lookup(self._ids, files)
+        sizes[matched] = self._sizes[place[matched]]
         return sizes

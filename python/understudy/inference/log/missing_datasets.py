@@ -22,7 +22,7 @@ def missing_datasets(
     datasets, the difference is its. Its calls are taken to be those of the rank with most bytes.
     """
     assert present.dtype == PRESENT
-    made: list[Rows] = [np.empty(0, DATASET)]
+    parts: list[Rows] = [np.empty(0, DATASET)]
     completed = 0
     for file in np.unique(present["file"]):
         if (datasets["rank"][datasets["file"] == file] == ALL_RANKS).any():
@@ -32,28 +32,30 @@ def missing_datasets(
         absent = np.setdiff1d(who, present["rank"][present["file"] == file])
         if not len(absent) or len(absent) == len(np.unique(who)):
             continue
-        before = len(made)
+        before = len(parts)
         for write in (True, False):
-            mine = datasets[(datasets["file"] == file) & (datasets["write"] == write)]
-            made += _copied(mine, opened[opened["write"] == write], absent)
-        completed += len(made) > before
-    rows = np.concatenate(made)
+            records = datasets[(datasets["file"] == file) & (datasets["write"] == write)]
+            parts += _copied(records, opened[opened["write"] == write], absent)
+        completed += len(parts) > before
+    rows = np.concatenate(parts)
     return rows, completed, int(rows["bytes"].sum())
 
 
-def _copied(mine: Rows, below: Rows, absent: npt.NDArray[np.int64]) -> Iterator[Rows]:
+def _copied(records: Rows, below: Rows, absent: npt.NDArray[np.int64]) -> Iterator[Rows]:
     """The rows of the rank with most bytes, for each absent one with the bytes that it moved."""
     whole = int(np.maximum(below["bytes"], 0).sum())
-    rest = whole - int(mine["bytes"].sum())
-    if not len(mine) or rest <= GAP * whole:
+    rest = whole - int(records["bytes"].sum())
+    if not len(records) or rest <= GAP * whole:
         return
-    who, index = np.unique(mine["rank"], return_inverse=True)
+    who, index = np.unique(records["rank"], return_inverse=True)
     moved = np.zeros(len(who), np.int64)
-    np.add.at(moved, index.ravel(), mine["bytes"])
-    rows, usual = mine[mine["rank"] == who[np.argmax(moved)]], int(moved.max())
+    np.add.at(moved, index.ravel(), records["bytes"])
+    rows, usual = records[records["rank"] == who[np.argmax(moved)]], int(moved.max())
     for rank in absent.tolist():
-        own = below[below["rank"] == rank]["bytes"].sum() if (below["rank"] == rank).any() else 0
-        size = int(own) if own > 0 else rest // len(absent)
+        rank_bytes = (
+            below[below["rank"] == rank]["bytes"].sum() if (below["rank"] == rank).any() else 0
+        )
+        size = int(rank_bytes) if rank_bytes > 0 else rest // len(absent)
         if size <= 0:
             continue
         copy = rows.copy()

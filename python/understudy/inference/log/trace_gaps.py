@@ -52,8 +52,8 @@ def is_whole(log: Log, screen: Screen, kept: Kept) -> bool:
     trace = log.modules.get("DXT_POSIX")
     if trace is None or not trace.supported or "POSIX" not in log.modules:
         return False
-    found = gaps(log, screen, kept)
-    return not found.files and not found.stdio_files
+    missing = gaps(log, screen, kept)
+    return not missing.files and not missing.stdio_files
 
 
 def _sums(log: Log, screen: Screen, kept: Kept, names: Sequence[str]) -> tuple[Sums, Sums]:
@@ -80,8 +80,8 @@ def _counted(
     """File and counters of each record."""
     ids: list[Ids] = [np.empty(0, np.uint64)]
     counted: list[Sums] = [np.empty((0, len(names)), np.int64)]
-    found = log.modules.get(module)
-    for block in log.records(module) if found is not None and found.supported else ():
+    region = log.modules.get(module)
+    for block in log.records(module) if region is not None and region.supported else ():
         rows = screen(module, block)
         rows = rows[kept(rows["id"])]
         ids.append(rows["id"])

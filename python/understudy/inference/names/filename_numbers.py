@@ -97,9 +97,9 @@ class Spans:
     @property
     def serial(self) -> bool:
         """The number counts files: each is one rank's, and most overlap with the next."""
-        one = self.rows["first_rank"] == self.rows["last_rank"]
+        single_rank = self.rows["first_rank"] == self.rows["last_rank"]
         several = len(np.unique(self.rows["first_rank"])) > 1
-        return bool(one.all() and several and np.mean(self._gaps() < 0) > 0.5)
+        return bool(single_rank.all() and several and np.mean(self._gaps() < 0) > 0.5)
 
     @property
     def ascending(self) -> bool:

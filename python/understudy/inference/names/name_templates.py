@@ -48,12 +48,12 @@ def alike(block: NameBlock) -> list[Alike]:
     """The names of a block, by kind in the order of the first of each kind."""
     size = block.ends - block.starts
     order = np.argsort(size, kind="stable")
-    found: list[Alike] = []
-    for mine in np.split(order, np.flatnonzero(np.diff(size[order])) + 1):
-        length = int(size[mine[0]]) if len(mine) else 0
+    groups: list[Alike] = []
+    for members in np.split(order, np.flatnonzero(np.diff(size[order])) + 1):
+        length = int(size[members[0]]) if len(members) else 0
         if length:
-            found += _kinds(mine, gathered(block.data, block.starts[mine], length))
-    return sorted(found, key=lambda some: int(some.which[0]))
+            groups += _kinds(members, gathered(block.data, block.starts[members], length))
+    return sorted(groups, key=lambda some: int(some.which[0]))
 
 
 def _kinds(which: Places, names: npt.NDArray[np.uint8]) -> Iterator[Alike]:
@@ -90,11 +90,11 @@ class Templates:
     def split(self, name: bytes) -> tuple[int, list[int]]:
         """Index of the template and the numbers, coded so that 2, 02, 11 and 1.1 differ."""
         parts = self._NUMBER.split(name)
-        found, shape = parts[1::2], b"\x00".join(parts[0::2])
+        numbers, shape = parts[1::2], b"\x00".join(parts[0::2])
         if not shape.strip(b"\x00"):
             return NAMELESS, []
-        while len(found) > MAX_FIELDS:  # the first numbers are of folders: keep them as text
-            shape = shape.replace(b"\x00", found.pop(0), 1)
+        while len(numbers) > MAX_FIELDS:  # the first numbers are of folders: keep them as text
+            shape = shape.replace(b"\x00", numbers.pop(0), 1)
         index = self._index.get(shape)
         if index is None:
             if len(self.names) >= MAX_TEMPLATES:
@@ -103,15 +103,15 @@ class Templates:
             self.names.append(shape)
             self._files.append(0)
         self._files[index] += 1
-        return index, [_code(text) for text in found]
+        return index, [_code(text) for text in numbers]
 
     def split_all(self, names: Alike) -> tuple[int, npt.NDArray[np.int64]]:
         """As `split` for names of one template (`parted`): its index and the numbers,
         [n, MAX_FIELDS]."""
         first = names.first
         numbers = np.zeros((len(names.which), MAX_FIELDS), np.int64)
-        index, found = self.split(first)
-        if found:
+        index, codes = self.split(first)
+        if codes:
             self._files[index] += len(names.which) - 1
             for k, field in enumerate(list(self._NUMBER.finditer(first))[-MAX_FIELDS:]):
                 places = [n for n in range(*field.span()) if first[n] != ord(".")][-16:]
@@ -145,11 +145,11 @@ class Templates:
     def meaningful(self) -> npt.NDArray[np.int32]:
         """Each template, or NAMELESS if too many templates have only one file: such names are made
         of random letters."""
-        found = np.arange(len(self.names), dtype=np.int32)
+        indices = np.arange(len(self.names), dtype=np.int32)
         single = np.array(self._files) == 1
         if single.sum() > MAX_SINGLES:
-            found[single] = NAMELESS
-        return found
+            indices[single] = NAMELESS
+        return indices
 
 
 def _code(text: bytes) -> int:
@@ -166,9 +166,9 @@ def own_number(name: bytes) -> int:
     """Index of the first number of the file's own name, else of its directory's name; past the end
     if there is neither, since numbers higher up apply to all files below. The digit of an
     extension (.h5) does not count."""
-    above, _, own = name.rpartition(b"/")
+    above, _, file_name = name.rpartition(b"/")
     above, _, folder = above.rpartition(b"/")
     first = above.count(b"\x00")
-    if b"\x00" in re.sub(rb"\.[A-Za-z]+\x00$", b"", own):
+    if b"\x00" in re.sub(rb"\.[A-Za-z]+\x00$", b"", file_name):
         return first + folder.count(b"\x00")
     return first if b"\x00" in folder else len(name)

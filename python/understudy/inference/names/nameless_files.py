@@ -44,9 +44,9 @@ class Nameless:
             for block in blocks():
                 rows = block.copy()
                 nameless = rows["template"] == NAMELESS
-                mine = np.flatnonzero(nameless & ~rows["bare"])
-                for write, kind, some, power in self._kinds(rows[mine]):
-                    at = mine[some]
+                accesses = np.flatnonzero(nameless & ~rows["bare"])
+                for write, kind, some, power in self._kinds(rows[accesses]):
+                    at = accesses[some]
                     rows["template"][at] = -1 - (64 * kind + classes[write][kind][power])
                     if kind == 0:
                         start_s = np.round(rows["start_s"][at], 3)
@@ -56,7 +56,7 @@ class Nameless:
                         rows["numbers"][at, 0] = (rows["file"][at] >> np.uint64(1)).astype(
                             np.int64
                         )
-                _follow(rows, np.flatnonzero(nameless & rows["bare"]), mine)
+                _follow(rows, np.flatnonzero(nameless & rows["bare"]), accesses)
                 yield rows
 
         return numbered
@@ -89,10 +89,10 @@ class Nameless:
                     yield write, k, some, power[some]
 
 
-def _follow(rows: Rows, bare: npt.NDArray[np.intp], mine: npt.NDArray[np.intp]) -> None:
+def _follow(rows: Rows, bare: npt.NDArray[np.intp], accesses: npt.NDArray[np.intp]) -> None:
     """Rows with nothing but operations belong where a row of their file does."""
     keys = 2 * rows["file"] + rows["write"]  # identities are hashes: the lowest bit says little
-    order = mine[np.argsort(keys[mine], kind="stable")]
+    order = accesses[np.argsort(keys[accesses], kind="stable")]
     for n in bare.tolist():
         home = order[np.searchsorted(keys[order], keys[n])]
         rows["template"][n], rows["numbers"][n] = rows["template"][home], rows["numbers"][home]

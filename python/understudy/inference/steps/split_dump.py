@@ -73,9 +73,13 @@ def _rest(cell: Cell, each: Cell, times: int) -> Cell:
     left.shared_bytes = cell.shared_bytes - times * each.shared_bytes
     if cell.rank_bytes is not None and each.rank_bytes is not None:
         left.rank_bytes = cell.rank_bytes - times * each.rank_bytes
-    if cell.made is not None and each.made is not None:
-        whole = cell.made if cell.made.shape == each.made.shape else together(cell.made)
-        left.made = whole - times * each.made
+    if cell.operations is not None and each.operations is not None:
+        whole = (
+            cell.operations
+            if cell.operations.shape == each.operations.shape
+            else together(cell.operations)
+        )
+        left.operations = whole - times * each.operations
     return left
 
 
@@ -151,5 +155,5 @@ def share(cell: Cell, k: int, edges: Edges, calls: Bytes | None = None) -> Cell:
         end_s=cell.end_s,
         file=cell.file,
         busy_s=cell.busy_s * portion,
-        made=share_of(cell.made, k, steps),
+        operations=share_of(cell.operations, k, steps),
     )

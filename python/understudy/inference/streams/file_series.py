@@ -55,7 +55,7 @@ class Cell:
     flushes: int = 0  # of the buffer of stdio
     switches: int = 0  # interruptions of writes by reads
     busy_s: float = 0.0  # in calls, of all ranks; infinite if unknown
-    made: npt.NDArray[np.int64] | None = None  # operations, see `operations.add_to`
+    operations: npt.NDArray[np.int64] | None = None  # see `operations.add_to`
 
     @property
     def bytes(self) -> int:
@@ -262,7 +262,7 @@ def _add(family: _Family, rows: Rows, ranks: int) -> None:
 
 
 def _add_cell(family: _Family, cell: Cell, rows: Rows, ranks: int) -> None:
-    cell.made = add_to(cell.made, rows, family.bins, ranks)
+    cell.operations = add_to(cell.operations, rows, family.bins, ranks)
     rows = rows[~rows["bare"]]
     shared = rows["rank"] == ALL_RANKS
     single = rows[~shared]
@@ -479,6 +479,10 @@ def _merged(
             home.switches += cell.switches
             home.busy_s += cell.busy_s
             home.order = home.order + cell.order
-            if cell.made is not None:
-                home.made = cell.made if home.made is None else home.made + cell.made
+            if cell.operations is not None:
+                home.operations = (
+                    cell.operations
+                    if home.operations is None
+                    else home.operations + cell.operations
+                )
     return merged

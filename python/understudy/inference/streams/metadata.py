@@ -42,7 +42,7 @@ class Metadata:
     """Collects the operations of the streams of a log, one stream after the other."""
 
     ranks: int
-    made: list[list[Whole | None]] = field(default_factory=list)  # by stream and dump
+    lacking: list[list[Whole | None]] = field(default_factory=list)  # by stream and dump
     over: dict[str, Whole] = field(default_factory=dict)  # opens that the player has too many of
 
     def learn(self, draft: Draft, stream: Pattern, base: Pattern | None = None) -> None:
@@ -61,7 +61,7 @@ class Metadata:
                 self._beyond(stream.method, mine, set(dump.variables), dump.count, 1 - is_open)
                 for dump, mine, is_open in zip(stream.dumps, own, there, strict=True)
             ]
-        self.made.append(lacks)
+        self.lacking.append(lacks)
 
     def _of_open_files(
         self, stream: Pattern, own: Sequence[Whole | None], opens: int
@@ -112,12 +112,12 @@ class Metadata:
         found: Whole | None = None
         for series in draft.series:
             for cell in series.dumps[k].cells.values():
-                if cell.made is None:
+                if cell.operations is None:
                     continue
-                if found is not None and found.shape != cell.made.shape:
-                    found = together(found) + together(cell.made)
+                if found is not None and found.shape != cell.operations.shape:
+                    found = together(found) + together(cell.operations)
                 else:
-                    found = cell.made if found is None else found + cell.made
+                    found = cell.operations if found is None else found + cell.operations
         return found
 
     def balance(self, streams: Sequence[Pattern], idle: "Sequence[IdleDumps]") -> None:
@@ -126,7 +126,7 @@ class Metadata:
         all, by the same rank where it opens any."""
         lacks = [
             (stream.method, lacking, dump.count)
-            for stream, each in zip(streams, self.made, strict=True)
+            for stream, each in zip(streams, self.lacking, strict=True)
             for dump, lacking in zip(stream.dumps, each, strict=True)
             if lacking is not None
         ]
@@ -157,7 +157,7 @@ class Metadata:
                     _with(d, each, self.ranks) for d, each in zip(stream.dumps, lacks, strict=True)
                 ),
             )
-            for stream, lacks in zip(streams, self.made, strict=True)
+            for stream, lacks in zip(streams, self.lacking, strict=True)
         )
 
     def provenance(self, streams: Sequence[Pattern]) -> list[Provenance]:

@@ -77,7 +77,7 @@ class Flood:
     calls: int = 0
     empty: int = 0  # calls without bytes
     synced: bool = False
-    made: Whole = field(default_factory=lambda: np.zeros(len(KINDS), np.int64))
+    operations: Whole = field(default_factory=lambda: np.zeros(len(KINDS), np.int64))
     of_one: bool = True  # each file is of one rank
     sample: list[Rows] = field(default_factory=list)
     step: int = 1  # of the files one in so many is in the sample
@@ -138,7 +138,7 @@ _LEARNT = [
     "opens",
     "bare",
 ]
-_TAKEN = [*_LEARNT, "calls", "sizes", "numbers", "synced", "made"]
+_TAKEN = [*_LEARNT, "calls", "sizes", "numbers", "synced", "operations"]
 
 
 def _files_of(rows: Rows, family: Whole, once: bool = False) -> tuple[Rows, Whole]:
@@ -432,7 +432,7 @@ class Floods:
         own = slice(None) if mine.all() else mine
         flood.calls += int(rows["calls"][own].sum())
         flood.empty += int(rows["calls"][own, 0][rows["sizes"][own, 0] < 1].sum())
-        flood.made += rows["made"][own].sum(axis=0)
+        flood.operations += rows["operations"][own].sum(axis=0)
         flood.synced = flood.synced or bool(rows["synced"][own].any())
         chosen = files[files["file"] % np.uint64(flood.step) == 0]
         first = rows[chosen["first"][np.argsort(chosen["file"])]]

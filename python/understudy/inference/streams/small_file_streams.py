@@ -146,7 +146,7 @@ def _rule(rows: Whole, ranks: int, in_turn: bool) -> Decomposition:
 def _operations(flood: Flood) -> tuple[Operation, ...]:
     """Operations besides opening each file once in each dump, as many in each dump."""
     dumps = flood.epochs * max(1, sum(d.files.any() for d in flood.dumps))
-    beyond = flood.made.copy()
+    beyond = flood.operations.copy()
     beyond[0] = max(0, beyond[0] - flood.epochs * flood.count)
     return tuple(
         Operation(operation=kind, runs=tuple(equal_ranks(flood.ranks, n)))

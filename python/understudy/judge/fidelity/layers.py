@@ -41,8 +41,8 @@ def compare_layers(original: Interfaces, replica: Interfaces) -> tuple[Layer, ..
     """Each interface that either side used."""
     made = [
         Layer(name=name, measures=tuple(_measures(a, b, name)), moved=_moved(a, b))
-        for name in sorted(original.own | replica.own)
-        for a, b in ((original.own.get(name, Totals()), replica.own.get(name, Totals())),)
+        for name in sorted(original.direct | replica.direct)
+        for a, b in ((original.direct.get(name, Totals()), replica.direct.get(name, Totals())),)
     ]
     for module, above in sorted(original.below | replica.below):
         if not (original.modules and replica.modules):
@@ -60,7 +60,7 @@ def compare_layers(original: Interfaces, replica: Interfaces) -> tuple[Layer, ..
         stored = counted("bytes of files", original.stored, replica.stored)
         made.append(Layer(name=f"{STORAGE} files", measures=(stored,), below=True))
     if original.foreign is not None and replica.foreign is not None:
-        whole = sum(original.own.get(m, Totals()).bytes[READ] for m in (STORAGE, "STDIO"))
+        whole = sum(original.direct.get(m, Totals()).bytes[READ] for m in (STORAGE, "STDIO"))
         foreign = counted("bytes read of other ranks' files", original.foreign, replica.foreign)
         apart = replica.foreign - original.foreign
         if original.foreign or replica.foreign:

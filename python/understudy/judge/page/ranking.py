@@ -139,7 +139,7 @@ def _add(
         raise UnderstudyError(
             f"{log.path}: the job record has {about.nprocs} processes, expected 1 or more"
         )
-    own = of_log(log).own.values()
+    own = of_log(log).direct.values()
     if twins.of(path, about, log.exe):
         return False
     read, written = (sum(totals.bytes[way] for totals in own) for way in (READ, WRITE))
