@@ -66,7 +66,9 @@ class Choice:
 
 def _told(candidate: Candidate) -> str:
     largest = sorted(candidate.wrong, key=lambda w: -_bits(*w[1:]))
-    missed = [f"{name} {made:,}, not {counted:,}" for name, made, counted in largest[:SHOWN]]
+    missed = [
+        f"{name} {predicted:,}, not {counted:,}" for name, predicted, counted in largest[:SHOWN]
+    ]
     told = f" ({' and '.join(missed)})" if missed else ""
     return f"{candidate.what}, {candidate.bits:.0f} bits{told}"
 
@@ -89,10 +91,10 @@ def _of_writer(stream: Pattern) -> Iterator[tuple[str, Pattern]]:
         ("updated", "update", None),
         ("updated, open throughout", "update", False),
     ):
-        one = replace(stream, files=files, reopen=reopen)
+        variant = replace(stream, files=files, reopen=reopen)
         if files != "rewrite":
-            one = replace(one, removes=False, backup=False)
-        yield what, one if files in again else replace(one, names=1)
+            variant = replace(variant, removes=False, backup=False)
+        yield what, variant if files in again else replace(variant, names=1)
 
 
 def _of_reader(stream: Pattern) -> Iterator[tuple[str, Pattern]]:
@@ -117,16 +119,16 @@ def choose(
     several = stream.dump_count > 1 or behind
     if not several or not evidence.counters or stream.is_flood or stream.base:
         return None
-    found = []
+    candidates = []
     for what, other in ways(stream):
         all_ = (*before, other, *behind)
         if other == stream or not any(True for _ in faults(all_, ranks)):
             program = Program(name="", ranks=ranks, streams=streams_of(all_, ranks))
-            found.append((what, other, dict(_predicted(program, evidence))))
-    if len(found) < 2:
+            candidates.append((what, other, dict(_predicted(program, evidence))))
+    if len(candidates) < 2:
         return None
-    alike = set.intersection(*(set(counters) for *_, counters in found))
-    scored = [_scored(what, other, counters, alike) for what, other, counters in found]
+    alike = set.intersection(*(set(counters) for *_, counters in candidates))
+    scored = [_scored(what, other, counters, alike) for what, other, counters in candidates]
     scored.sort(key=lambda c: (round(c.bits), c.stream != stream))  # a bit is none
     return Choice(candidates=tuple(scored))
 
@@ -136,9 +138,9 @@ def _scored(
 ) -> Candidate:
     """Over the counters that are known of all candidates alike."""
     wrong = tuple(
-        (name, made, counted)
-        for name, (made, counted) in counters.items()
-        if name in alike and _bits(made, counted) >= 1
+        (name, predicted, counted)
+        for name, (predicted, counted) in counters.items()
+        if name in alike and _bits(predicted, counted) >= 1
     )
     bits = sum(_bits(*both) for name, both in counters.items() if name in alike)
     return Candidate(stream=stream, what=what, bits=bits, wrong=wrong)
@@ -149,9 +151,11 @@ def _predicted(program: Program, evidence: Evidence) -> Iterator[tuple[str, tupl
     methods = {stream.method for stream in program.streams}
     for module, counters in total([each.calls for each in predict(program)]).items():
         counted = evidence.counters.get(module, {})
-        known = {n for m in methods for n in BESIDE.get((m, module), counted)} & counted.keys()
+        comparable = {
+            n for m in methods for n in BESIDE.get((m, module), counted)
+        } & counted.keys()
         for name, predicted in counters.items():
-            told = name in known - SILENT and "_MAX_" not in name
+            told = name in comparable - SILENT and "_MAX_" not in name
             if told and predicted is not None:
                 yield name, (predicted, counted[name])
     files = [0, 0]  # streams that read have files of their own, which may be those written
@@ -163,7 +167,7 @@ def _predicted(program: Program, evidence: Evidence) -> Iterator[tuple[str, tupl
         yield "bytes on storage", (stored, evidence.stored)
 
 
-def _bits(made: int, counted: int) -> float:
+def _bits(predicted: int, counted: int) -> float:
     """Bits of a number, given its prediction: twice the digits of their distance on a logarithmic
     scale (Elias, 1975), in units of a negligible difference."""
-    return 2 * math.log2(1 + abs(math.log((1 + made) / (1 + counted))) / NOTHING)
+    return 2 * math.log2(1 + abs(math.log((1 + predicted) / (1 + counted))) / NOTHING)

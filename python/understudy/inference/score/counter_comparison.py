@@ -95,9 +95,9 @@ def explain(
     `inherits`: processes may have used descriptors that they inherited."""
     groups = _groups(streams, templates) if records.apart else [range(len(streams))]
     names = [frozenset[bytes]().union(*(templates[n] for n in group)) for group in groups]
-    found, rest = records.parts(names)
+    group_evidence, rest = records.parts(names)
     parts = list[Part]()
-    for group, evidence in zip(groups, found, strict=True):
+    for group, evidence in zip(groups, group_evidence, strict=True):
         parts += _Group([streams[n] for n in group], evidence, ranks).parts()
     parts += _Group([], rest, ranks).parts()
     if inherits:
@@ -125,8 +125,8 @@ def _groups(
     for n, (stream, names) in enumerate(zip(streams, templates, strict=True)):
         keys: set[object] = {stream.set.name, *names}
         home = [n]
-        for known, others in [g for g in groups if g[0] & keys]:
-            keys |= known
+        for group_keys, others in [g for g in groups if g[0] & keys]:
+            keys |= group_keys
             home += others
         groups = [g for g in groups if not g[0] & keys] + [(keys, home)]
     return [sorted(home) for _, home in groups]
@@ -161,9 +161,9 @@ class _Group:
                 differences = tuple(self._differences(module, way))
                 unknown = tuple(self._unknown(module, way))
                 if differences or unknown or time_s > 0 or self._calls(module, way):
-                    mine = [s.name for s in self.streams if self._uses(s, module, way)]
+                    names = [s.name for s in self.streams if self._uses(s, module, way)]
                     yield Part(
-                        streams=tuple(mine),
+                        streams=tuple(names),
                         module=module,
                         way=way,
                         time_s=time_s,
@@ -196,12 +196,12 @@ class _Group:
         """Files that were opened for a purpose, and which no counted call read or wrote."""
         modules = [m for m in ("STDIO", "POSIX") if m in self.evidence.counters]
         if self.evidence.unused and modules:
-            mine = [
+            names = [
                 s.name
                 for s in self.streams
                 if any(isinstance(i, Operate) for i in instructions(s))
             ]
-            yield _not_counted(tuple(mine), modules[-1], UNCOUNTED)
+            yield _not_counted(tuple(names), modules[-1], UNCOUNTED)
 
     def _uses(self, stream: Stream, module: str, way: str) -> bool:
         """True if a part has calls of a stream."""
@@ -229,7 +229,7 @@ class _Group:
         if way == OTHER:
             yield from self._of_other_calls(module)
             return
-        made = self.predicted.get(module, {})
+        predicted = self.predicted.get(module, {})
         counted, calls = self.evidence.counters[module], self._calls(module, way)
         names = [n for n in COUNTERS[module] if is_call(n, way) or _is_of_calls(n, way)]
         emptied = ("STDIO_SEEKS", "STDIO_FLUSHES") if module == "STDIO" and calls else ()
@@ -238,7 +238,7 @@ class _Group:
         for name in (*names, *emptied):  # both empty the buffer
             if name not in counted:
                 continue
-            here, there = made.get(name, 0), counted[name]
+            here, there = predicted.get(name, 0), counted[name]
             of = max(there, here or 0) if "BYTES" in name else max(calls, here or 0)
             if here is not None and abs(here - there) > EQUAL * of:
                 yield Difference(name, here, there)
@@ -265,13 +265,13 @@ class _Group:
 
     def _of_sizes(self, module: str, way: str) -> Iterator[Difference]:
         """Calls of sizes that records name, which reads and writes have in common."""
-        mine = next(w for w in WAYS[:2] if self._calls(module, w))
-        made = self.sizes.get(module, Counter())
-        if way != mine or not made:
+        first_way = next(w for w in WAYS[:2] if self._calls(module, w))
+        predicted = self.sizes.get(module, Counter())
+        if way != first_way or not predicted:
             return
         counted = self.evidence.sizes.get(module, Counter())
         calls = sum(self._calls(module, w) for w in WAYS[:2])
-        left_out = lacking(counted, made)
+        left_out = lacking(counted, predicted)
         many = sum(left_out.values()) > EQUAL * calls
         if many or sum(n * size for size, n in left_out.items()) > EQUAL * self._bytes(module):
             size = max(left_out, key=lambda size: (left_out[size] * max(1, size), size))
@@ -280,10 +280,10 @@ class _Group:
     def _of_pages(self, module: str, way: str) -> Iterator[Difference]:
         """Calls that do not begin with a page, which reads and writes have in common: of writes,
         the storage is asked for one page more each."""
-        mine = next(w for w in WAYS[:2] if self._calls(module, w))
+        first_way = next(w for w in WAYS[:2] if self._calls(module, w))
         here = self.predicted.get(module, {}).get(NOT_ALIGNED)
         there = self.evidence.counters[module].get(NOT_ALIGNED)
-        if way != mine or here is None or there is None:
+        if way != first_way or here is None or there is None:
             return
         if abs(here - there) > EQUAL * sum(self._calls(module, w) for w in WAYS[:2]):
             yield Difference(NOT_ALIGNED, here, there)
@@ -299,22 +299,22 @@ class _Group:
 
     def _turns(self, module: str) -> int | None:
         """Predicted turns between reads and writes; None if unknown."""
-        mine = [s for s in self.streams if module in OF_METHOD.get(s.method, ())]
-        looked = sum(2 * lookups_of(s, self.ranks)[0] for s in mine)
+        streams = [s for s in self.streams if module in OF_METHOD.get(s.method, ())]
+        looked = sum(2 * lookups_of(s, self.ranks)[0] for s in streams)
         if looked:
             return looked
         kinds = {
-            (s.set.name, i.writes) for s in mine for i in instructions(s) if isinstance(i, Move)
+            (s.set.name, i.writes) for s in streams for i in instructions(s) if isinstance(i, Move)
         }
         alone = len(kinds) == len({name for name, _ in kinds})
-        calls = any(s.set.tree is not None for s in mine)
+        calls = any(s.set.tree is not None for s in streams)
         return 0 if alone and not calls else None
 
     def _of_storage(self, module: str) -> Iterator[Difference]:
         stored = sum(stored_by(s) for s in self.streams if writes(s))
         there = self.evidence.stored
-        known = there and self.streams and module in self.above - {"H5D"}
-        if known and abs(stored - there) > EQUAL * max(stored, there):
+        comparable = there and self.streams and module in self.above - {"H5D"}
+        if comparable and abs(stored - there) > EQUAL * max(stored, there):
             yield Difference("bytes of the files", stored, there)
 
     def _of_reach(self) -> Iterator[Difference]:
@@ -338,13 +338,13 @@ class _Group:
         files = counted[SHARED]
         if not files or counted[RECORDS] != files * self.ranks or not self.streams:
             return None, 0, 0
-        mine = [s for s in self.streams if module in OF_METHOD.get(s.method, ())]
-        alone = len({s.set.name for s in mine}) == len(mine)
-        each = [_variance(s, self.ranks) if alone else None for s in mine]
+        streams = [s for s in self.streams if module in OF_METHOD.get(s.method, ())]
+        alone = len({s.set.name for s in streams}) == len(streams)
+        each = [_variance(s, self.ranks) if alone else None for s in streams]
         moved = sum(n for name, n in counted.items() if "_BYTES_" in name and "MAX" not in name)
         there = round(sqrt(self.evidence.variance[module] / files))
-        known = [found for found in each if found is not None]
-        here = round(sqrt(sum(known) / files)) if len(known) == len(each) else None
+        variances = [variance for variance in each if variance is not None]
+        here = round(sqrt(sum(variances) / files)) if len(variances) == len(each) else None
         return here, there, EQUAL * moved / files / self.ranks
 
     def _of_other_calls(self, module: str) -> Iterator[Difference]:
@@ -400,10 +400,10 @@ class _Group:
 
     def _of_files(self, module: str, way: str) -> Iterator[Difference]:
         """How many files were written, or read that no stream writes."""
-        mine = [s for s in self._mine(module) if writes(s) == (way == WRITE)]
-        here, there = sum(files_of(s, self.ranks) for s in mine), self.evidence.moved[way]
-        known = here and there and not any(borrows(s) for s in mine)
-        if known and abs(here - there) > EQUAL * there:
+        streams = [s for s in self._mine(module) if writes(s) == (way == WRITE)]
+        here, there = sum(files_of(s, self.ranks) for s in streams), self.evidence.moved[way]
+        comparable = here and there and not any(borrows(s) for s in streams)
+        if comparable and abs(here - there) > EQUAL * there:
             yield Difference(FILES[way], here, there)
 
     def _of_ranks_of_files(self, module: str) -> Iterator[Difference]:
@@ -411,8 +411,8 @@ class _Group:
         each, there = [0, 0], self.evidence.counters[module][RECORDS]
         for stream in self._mine(module):
             each[writes(stream)] += ranks_of_files(stream, self.ranks)
-        known = any(each) and any(self.evidence.moved.values())
-        if known and abs(max(each) - there) > EQUAL * there:
+        comparable = any(each) and any(self.evidence.moved.values())
+        if comparable and abs(max(each) - there) > EQUAL * there:
             yield Difference("ranks of files", max(each), there)
 
     def _mine(self, module: str) -> Sequence[Stream]:
@@ -430,9 +430,9 @@ class _Group:
         if way == OTHER and self.evidence.unsure:
             yield CREATED
         if way == OTHER and module == "POSIX":
-            made = self.predicted.get(module, {}).get("POSIX_SEEKS", 0) or 0
+            seeks = self.predicted.get(module, {}).get("POSIX_SEEKS", 0) or 0
             others = sum(there for _, there in self._corrected(module))
-            if counted["POSIX_SEEKS"] - made > EQUAL * others:
+            if counted["POSIX_SEEKS"] - seeks > EQUAL * others:
                 yield SEEKS
         if not calls:
             return
@@ -476,20 +476,20 @@ class _Group:
         """True if each run of bytes that is handed to a library becomes one POSIX call; small ones
         may be its own."""
         counted = self.evidence.counters.get("POSIX")
-        mine = [replace(s, method="posix") for s in self.streams if s.method == method]
+        streams = [replace(s, method="posix") for s in self.streams if s.method == method]
         if counted is None:
             return False
-        made = total([each.calls for each in self._predict(mine)])["POSIX"]
+        predicted = total([each.calls for each in self._predict(streams)])["POSIX"]
         bins = [f"POSIX_SIZE_{way}_{b}" for b in BINS]
         ends = np.array([*BIN_BYTES, 2 * BIN_BYTES[-1]], np.float64)
-        moved = np.cumsum(ends * [made[name] or 0 for name in bins])
+        moved = np.cumsum(ends * [predicted[name] or 0 for name in bins])
         usual = int(np.searchsorted(moved, moved[-1] / 2))
         names = bins[usual:]
         if places:
             names = [*bins, f"POSIX_CONSEC_{way}S", f"POSIX_SEQ_{way}S"]
-        calls = sum(made[name] or 0 for name in bins)
+        calls = sum(predicted[name] or 0 for name in bins)
         return all(
-            made[n] is not None and abs((made[n] or 0) - counted[n]) <= EQUAL * calls
+            predicted[n] is not None and abs((predicted[n] or 0) - counted[n]) <= EQUAL * calls
             for n in names
         )
 
@@ -513,11 +513,11 @@ def _renames(stream: Stream) -> int:
     )
 
 
-def lacking(counted: Counter[int], made: Counter[int]) -> Counter[int]:
+def lacking(counted: Counter[int], predicted: Counter[int]) -> Counter[int]:
     """Calls of counted sizes for which none is made that is as good: the storage is asked for
     pages, so that one within a page is as good as another, one of whole pages is as good as none
     but itself, and others as those that are a little longer or shorter."""
-    missing, left = counted - made, made - counted
+    missing, left = counted - predicted, predicted - counted
     _take(missing, left, [n for n in missing if n < PAGE], [n for n in left if n < PAGE], None)
     _take(missing, left, [n for n in missing if n % PAGE], [n for n in left if n % PAGE], EQUAL)
     return +missing
@@ -549,7 +549,7 @@ def _variance(stream: Stream, ranks: int) -> float | None:
     walk = walk_of(stream, ranks)
     if walk.sets > 1:
         return None
-    counts, found = walk.segments.counts, 0.0
+    counts, variance = walk.segments.counts, 0.0
     moved: dict[int, Whole] = {}
 
     def spread() -> float:
@@ -562,7 +562,7 @@ def _variance(stream: Stream, ranks: int) -> float | None:
     for dumps in walk.dumps:
         lasts = walk.appends or walk.names is not None or not dumps.begins
         if dumps.begins and not lasts:
-            found += spread()
+            variance += spread()
             moved = {}
         for call in dumps.calls:
             if isinstance(call, Moved):
@@ -570,5 +570,5 @@ def _variance(stream: Stream, ranks: int) -> float | None:
                 each = np.where(call.takes_part, call.block.size, 0) * times
                 moved[file] = moved.get(file, 0 * each) + each * (dumps.count if lasts else 1)
         if not lasts:
-            found += (dumps.count - 1) * spread()
-    return found + spread()
+            variance += (dumps.count - 1) * spread()
+    return variance + spread()

@@ -162,10 +162,10 @@ class Dumps:
         """The parts, those whose runs are known as grids."""
         if strands is None:
             return [(part, None) for part in parts]
-        made: list[tuple[Piece, Decomposition | None]] = [(part, None) for part in parts]
+        placed: list[tuple[Piece, Decomposition | None]] = [(part, None) for part in parts]
         if strands.runs:
-            made = list(interleaved(parts, strands, self.ranks, self.defaults.transfer_bytes))
-        if any(rule is not None and rule.rule == "grid" for _, rule in made):
+            placed = list(interleaved(parts, strands, self.ranks, self.defaults.transfer_bytes))
+        if any(rule is not None and rule.rule == "grid" for _, rule in placed):
             verb = "WRITE" if self.draft.write else "READ"
             self.how = f"sizes of calls by POSIX_SIZE_{verb}_*, which add up to the bytes moved"
             if strands.across:
@@ -174,7 +174,7 @@ class Dumps:
                 self.remarks.add(JOINED if strands.joined else ASSUMED)
         elif not strands.joined and several(parts, strands, self.ranks):
             self.remarks.add(UNTOLD)
-        return made
+        return placed
 
 
 def _rule(piece: Piece, block: int, ranks: int) -> Decomposition:

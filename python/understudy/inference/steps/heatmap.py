@@ -79,10 +79,10 @@ def from_heat(
     left[:first] = left[last + 1 :] = 0
     taken: list[DumpFacts] = []
     for other in others:
-        for one in other.series:
-            if series.method in _SEEN[one.method]:
-                for burst in one.dumps:
-                    _subtract(left, heat.width_s, burst, one.method == "hdf5")
+        for other_series in other.series:
+            if series.method in _SEEN[other_series.method]:
+                for burst in other_series.dumps:
+                    _subtract(left, heat.width_s, burst, other_series.method == "hdf5")
                     taken.append(burst)
     left[left < NOISE * left.sum() / (steps or 10)] = 0
     weak = hint is not None and hint.weak
@@ -127,10 +127,12 @@ def from_heat(
 def crowded(series: Series, dump: DumpFacts, others: Iterable[Draft]) -> bool:
     """True if other files have bytes in the same heatmap at the time of this one."""
     return any(
-        series.method in _SEEN[one.method] and a.start_s < dump.end_s and dump.start_s < a.end_s
+        series.method in _SEEN[other_series.method]
+        and a.start_s < dump.end_s
+        and dump.start_s < a.end_s
         for other in others
-        for one in other.series
-        for a in one.dumps
+        for other_series in other.series
+        for a in other_series.dumps
     )
 
 
@@ -139,8 +141,8 @@ def align(drafts: Sequence[Draft], heat: Mapping[str, Heat]) -> None:
     stream that a counter times in that bin: an application writes its files at the same time
     step, and on shared storage they wait for each other."""
     for draft in drafts:
-        found = heat.get(draft.method.upper())
-        if found is None or not draft.write or "DXT" in draft.timing or not draft.timing:
+        draft_heat = heat.get(draft.method.upper())
+        if draft_heat is None or not draft.write or "DXT" in draft.timing or not draft.timing:
             continue
         exact = np.sort([s for other in drafts if other is not draft for s in _exact(other)])
         steps = draft.series[0].dumps
@@ -148,7 +150,7 @@ def align(drafts: Sequence[Draft], heat: Mapping[str, Heat]) -> None:
             near = exact[(exact > before.start_s) & (exact < after.start_s)]
             if step.count == 1 and len(near):
                 to_s = float(near[np.argmin(np.abs(near - step.start_s))])
-                if abs(to_s - step.start_s) <= found.width_s:
+                if abs(to_s - step.start_s) <= draft_heat.width_s:
                     step.end_s += to_s - step.start_s
                     step.start_s = to_s
 

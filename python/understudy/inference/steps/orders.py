@@ -35,12 +35,12 @@ def learn(draft: Draft, ranks: int) -> None:
     """Note the order of the calls of a draft whose files are not yet divided into time steps."""
     cells = [c for s in draft.series for d in s.dumps for c in d.cells.values()]
     if draft.write and draft.method != "hdf5":
-        made = files = 0
+        file_syncs = files = 0
         for series in (s for s in draft.series if s.synced):
             for cell in (c for d in series.dumps for c in d.cells.values()):
-                made += cell.syncs
+                file_syncs += cell.syncs
                 files += max(1, cell.files, min(_used(cell, 0), len(series.rank_spans)))
-        draft.flushes = made * draft.dumps / files if files else draft.flushes
+        draft.flushes = file_syncs * draft.dumps / files if files else draft.flushes
         draft.flushed = sum(c.syncs for c in cells)
     if draft.write and draft.method in FSYNC:
         syncs = sum(c.flushes if draft.method == "stdio" else c.syncs for c in cells)
@@ -85,19 +85,19 @@ def traced(draft: Draft, trace: Callable[[int, str, bool], Segments | None]) -> 
     if segments is None:
         return
     ranks, index = np.unique(segments.rank, return_inverse=True)
-    one = int(ranks[int(np.argmax(np.bincount(index.ravel(), weights=segments.bytes)))])
+    main_rank = int(ranks[int(np.argmax(np.bincount(index.ravel(), weights=segments.bytes)))])
     inside = (segments.start_s >= dump.start_s - 1e-6) & (segments.start_s <= dump.end_s)
-    mine = np.flatnonzero((segments.rank == one) & inside & (segments.bytes > 0))
-    mine = mine[np.argsort(segments.start_s[mine], kind="stable")]
-    offset = segments.offset[mine]
-    if len(mine) < FEW or len(np.unique(offset)) < len(offset):
+    which = np.flatnonzero((segments.rank == main_rank) & inside & (segments.bytes > 0))
+    which = which[np.argsort(segments.start_s[which], kind="stable")]
+    offset = segments.offset[which]
+    if len(which) < FEW or len(np.unique(offset)) < len(offset):
         return
-    found = _rule(np.argsort(np.argsort(offset)))
-    if found is None:
+    order = _rule(np.argsort(np.argsort(offset)))
+    if order is None:
         return
-    draft.order = found
+    draft.order = order
     draft.remarks = [remark for remark in draft.remarks if remark not in jumping]
-    draft.ordered = f"offsets of {len(mine)} calls of a rank in the DXT segments"
+    draft.ordered = f"offsets of {len(which)} calls of a rank in the DXT segments"
 
 
 def _rule(place: npt.NDArray[np.intp]) -> Order | None:
@@ -115,8 +115,8 @@ def _rule(place: npt.NDArray[np.intp]) -> Order | None:
 
 def _used(cell: Cell, ranks: int) -> int:
     """Pairs of a file and a rank that moved bytes in it."""
-    own = 0 if cell.rank_bytes is None else int(np.count_nonzero(cell.rank_bytes))
-    return max(cell.files, own + (ranks if cell.shared_bytes else 0))
+    pairs = 0 if cell.rank_bytes is None else int(np.count_nonzero(cell.rank_bytes))
+    return max(cell.files, pairs + (ranks if cell.shared_bytes else 0))
 
 
 def _dealt(cells: Sequence[Cell], ranks: int) -> int:
@@ -162,8 +162,8 @@ def sync_bytes(draft: Draft) -> int | None:
 def lacking(draft: Draft, stream: Pattern, ranks: int) -> list[int]:
     """Flushes of the files of a draft that its stream does not make by itself: so many in each of
     its entries' dumps, spread evenly."""
-    own = draft.method == "posix" or stream.sync
-    missing = draft.flushed - (syncs_of(stream_of(stream, ranks), ranks) if own else 0)
+    syncs_itself = draft.method == "posix" or stream.sync
+    missing = draft.flushed - (syncs_of(stream_of(stream, ranks), ranks) if syncs_itself else 0)
     if draft.method not in FSYNC or not draft.write or missing <= FEW_LACKING * draft.flushed:
         return [0] * len(stream.dumps)
     ends = np.cumsum([dump.count for dump in stream.dumps])

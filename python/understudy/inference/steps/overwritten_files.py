@@ -128,14 +128,14 @@ def _insert(low: list[int], high: list[int], begin: int, end: int) -> None:
 def unravel(drafts: Sequence[Draft]) -> list[Draft]:
     """Files of one dump that are each written or read again become drafts of their own: each has
     its own times."""
-    made: list[Draft] = []
+    unraveled: list[Draft] = []
     for draft in drafts:
         parts = _parts(draft) if _overlapping(draft) else []
         if 1 < len(parts) <= MAX_ITEMS and any(map(_again, parts)):
-            made += [Draft(series=[s]) for s in sorted(parts, key=lambda s: not _again(s))]
+            unraveled += [Draft(series=[s]) for s in sorted(parts, key=lambda s: not _again(s))]
         else:
-            made.append(draft)
-    return made
+            unraveled.append(draft)
+    return unraveled
 
 
 def _again(series: Series) -> bool:
@@ -162,9 +162,9 @@ def _parts(draft: Draft) -> list[Series]:
     for series in draft.series:
         for k, dump in enumerate(series.dumps):
             for item in sorted({item for item, _ in dump.cells}):
-                own: dict[tuple[tuple[int, ...], int], Cell] = {
+                cells: dict[tuple[tuple[int, ...], int], Cell] = {
                     ((), v): cell for (i, v), cell in dump.cells.items() if i == item
                 }
-                one = replace(series, dumps=[DumpFacts.of(own)], key=series.key[k : k + 1])
-                parts.append(one)
+                part = replace(series, dumps=[DumpFacts.of(cells)], key=series.key[k : k + 1])
+                parts.append(part)
     return parts

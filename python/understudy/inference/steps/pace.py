@@ -52,13 +52,13 @@ def learn(
     dump at a time: those in which others begin stay bursts."""
     begins = [np.array([d.start_s(k) for k in range(d.dumps)]) for d in drafts]
     every = np.sort(np.concatenate([np.empty(0), *begins]))
-    for draft, own in zip(drafts, begins, strict=True):
-        edges = [own, np.array([draft.end_s(k) for k in range(draft.dumps)])]
-        found, mine = (
+    for draft, start_s in zip(drafts, begins, strict=True):
+        edges = [start_s, np.array([draft.end_s(k) for k in range(draft.dumps)])]
+        all_begun, own_begun = (
             np.subtract(*(np.searchsorted(starts, edge) for edge in reversed(edges)))
-            for starts in (every, np.sort(own))
+            for starts in (every, np.sort(start_s))
         )
-        if (found > mine).mean() <= SHARED:
+        if (all_begun > own_begun).mean() <= SHARED:
             _learn(draft, trace, runtime_s)
 
 
@@ -110,10 +110,10 @@ def part(drafts: Sequence[Draft], runtime_s: float) -> None:
         [begins[behind] - time_s, calls / np.maximum(1, before[behind] - before[first])]
     )
     ends = np.cumsum([d.dumps for d in drafts])
-    for draft, mine in zip(
+    for draft, columns in zip(
         drafts, np.split(alone, ends[:-1], axis=1) if drafts else (), strict=True
     ):
-        draft.alone = mine
+        draft.alone = columns
 
 
 def _calls(draft: Draft, k: int) -> int:
@@ -151,8 +151,8 @@ def _any_together(cells: Sequence[Cell]) -> bool:
 
 def _ranks_of(cells: Sequence[Cell], ranks: int) -> float:
     """How many ranks move the bytes of a dump."""
-    mine = [c.rank_bytes > 0 for c in cells if c.rank_bytes is not None]
-    some = float(np.mean(np.any(mine, axis=0))) if len({len(m) for m in mine}) == 1 else 1.0
+    movers = [c.rank_bytes > 0 for c in cells if c.rank_bytes is not None]
+    some = float(np.mean(np.any(movers, axis=0))) if len({len(m) for m in movers}) == 1 else 1.0
     return ranks if any(c.shared_bytes for c in cells) else max(1.0, some * ranks)
 
 
@@ -181,19 +181,19 @@ def doubt(draft: Draft, ranks: int, runtime_s: float) -> None:
 def even_calls(segments: Traced, first_s: float, last_s: float) -> int:
     """How many calls the rank that moved most made between these times, if they are spread
     evenly; 0 if not."""
-    mine = np.flatnonzero((segments.start_s >= first_s - 1e-6) & (segments.start_s <= last_s))
-    if len(mine) < CALLS:
+    inside = np.flatnonzero((segments.start_s >= first_s - 1e-6) & (segments.start_s <= last_s))
+    if len(inside) < CALLS:
         return 0
-    ranks, index = np.unique(segments.rank[mine], return_inverse=True)
-    moved = np.bincount(index.ravel(), weights=segments.bytes[mine])
-    one = mine[segments.rank[mine] == ranks[int(np.argmax(moved))]]
-    one = one[np.argsort(segments.start_s[one], kind="stable")]
-    if len(one) < CALLS:
+    ranks, index = np.unique(segments.rank[inside], return_inverse=True)
+    moved = np.bincount(index.ravel(), weights=segments.bytes[inside])
+    rank_calls = inside[segments.rank[inside] == ranks[int(np.argmax(moved))]]
+    rank_calls = rank_calls[np.argsort(segments.start_s[rank_calls], kind="stable")]
+    if len(rank_calls) < CALLS:
         return 0
-    start_s, size = segments.start_s[one], segments.bytes[one].astype(np.float64)
+    start_s, size = segments.start_s[rank_calls], segments.bytes[rank_calls].astype(np.float64)
     span_s = float(start_s[-1] - start_s[0])
-    if (segments.end_s[one] - start_s).sum() > BUSY * span_s or not size.sum():
+    if (segments.end_s[rank_calls] - start_s).sum() > BUSY * span_s or not size.sum():
         return 0
     before = (np.cumsum(size) - size) / max(1.0, float(size.sum() - size[-1]))
     along = (start_s - start_s[0]) / span_s
-    return len(one) if float(np.abs(along - before).max()) <= UNEVEN else 0
+    return len(rank_calls) if float(np.abs(along - before).max()) <= UNEVEN else 0

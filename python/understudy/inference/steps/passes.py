@@ -43,13 +43,15 @@ def passes(segments: Segments) -> list[float] | None:
     join until it is halfway from one to the next. None if the offsets are unknown."""
     ranks, index = np.unique(segments.rank, return_inverse=True)
     moved = np.bincount(index.ravel(), weights=segments.bytes)
-    one = some(segments, segments.rank == ranks[int(np.argmax(moved))])
-    if len(np.unique(one.offset)) < 2 and len(np.unique(one.bytes)) > 1:
+    rank_segments = some(segments, segments.rank == ranks[int(np.argmax(moved))])
+    if len(np.unique(rank_segments.offset)) < 2 and len(np.unique(rank_segments.bytes)) > 1:
         return None
-    if one.offset.min() < 0:
+    if rank_segments.offset.min() < 0:
         return None
-    begins = passes_of(one.offset, one.bytes, one.start_s, one.end_s)[1:]
-    return [float(one.end_s[:n].max() + one.start_s[n]) / 2 for n in begins]
+    begins = passes_of(
+        rank_segments.offset, rank_segments.bytes, rank_segments.start_s, rank_segments.end_s
+    )[1:]
+    return [float(rank_segments.end_s[:n].max() + rank_segments.start_s[n]) / 2 for n in begins]
 
 
 def runs_of(segments: Segments) -> list[npt.NDArray[np.intp]]:
@@ -77,12 +79,12 @@ def moved_once(segments: Segments, *, write: bool) -> bool | None:
     begins = passes(segments)
     if begins is None:
         return None
-    mine = [segments.rank == rank for rank in np.unique(segments.rank)]
-    if not write and any(_comes_back(some(segments, np.flatnonzero(m))) for m in mine):
+    by_rank = [segments.rank == rank for rank in np.unique(segments.rank)]
+    if not write and any(_comes_back(some(segments, np.flatnonzero(m))) for m in by_rank):
         return False
-    last_first = max(float(segments.start_s[m].min()) for m in mine)
-    first_last = min(float(segments.end_s[m].max()) for m in mine)
-    return not begins and len(mine) > 1 and (not write or last_first < first_last)
+    last_first = max(float(segments.start_s[m].min()) for m in by_rank)
+    first_last = min(float(segments.end_s[m].max()) for m in by_rank)
+    return not begins and len(by_rank) > 1 and (not write or last_first < first_last)
 
 
 def _comes_back(segments: Segments) -> bool:
@@ -104,7 +106,7 @@ def reads_once(cells: Sequence[Cell], ranks: int, segments: Segments | None) -> 
             "its ranks read the same bytes of a file, as the trace shows; the replica's ranks "
             "read different ones, of a larger file"
         )
-    own = all(
+    within_top = all(
         not c.shared_bytes and c.opens <= 1 and _most(c, ranks) <= c.top * (1 + NOISE)
         for c in cells
     )
@@ -114,7 +116,7 @@ def reads_once(cells: Sequence[Cell], ranks: int, segments: Segments | None) -> 
         and abs(c.shared_bytes - ranks * c.top) <= NOISE * c.shared_bytes
         for c in cells
     )
-    return (own or alike) * (
+    return (within_top or alike) * (
         "each rank reads all of a file, or its own part again and again, which the log does not "
         "tell; that the ranks read different bytes, of a larger file, is assumed"
     )
@@ -164,8 +166,8 @@ def of_payload(segments: Segments, payload: int) -> Segments:
     there is a minimum length from which on they add up to the payload."""
     lengths, count = np.unique(segments.bytes, return_counts=True)
     longest = np.cumsum((lengths * count)[::-1])[::-1]
-    found = np.flatnonzero(longest == payload)
-    if not len(found):
+    matches = np.flatnonzero(longest == payload)
+    if not len(matches):
         return segments
-    kept = segments.bytes >= lengths[found[0]]
+    kept = segments.bytes >= lengths[matches[0]]
     return some(segments, kept)

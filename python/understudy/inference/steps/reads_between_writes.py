@@ -30,9 +30,9 @@ def joined(drafts: Sequence[Draft]) -> list[Draft]:
         for read in drafts:
             if id(read) in gone or read.write or not _one(read) or not _same(written, read):
                 continue
-            found = _between(written, read)
-            if found is not None:
-                written.lookups = found
+            lookups = _between(written, read)
+            if lookups is not None:
+                written.lookups = lookups
                 gone.add(id(read))
                 break
     return [draft for draft in drafts if id(draft) not in gone]
@@ -43,10 +43,12 @@ def _one(draft: Draft) -> bool:
 
 
 def _same(written: Draft, read: Draft) -> bool:
-    one, other = written.series[0], read.series[0]
-    same = one.template == other.template and one.method == other.method
+    write_series, read_series = written.series[0], read.series[0]
+    same = (
+        write_series.template == read_series.template and write_series.method == read_series.method
+    )
     at_once = read.start_s(0) < written.end_s(0) and written.start_s(0) < read.end_s(0)
-    return same and at_once and written.spans == read.spans and one.key == other.key
+    return same and at_once and written.spans == read.spans and write_series.key == read_series.key
 
 
 def _between(written: Draft, read: Draft) -> Lookups | None:
@@ -62,18 +64,18 @@ def _between(written: Draft, read: Draft) -> Lookups | None:
     contents = ranks * max(written.bytes / extent, *(float(cell.opens) for cell in cells))
     content = int(written.bytes / contents)
     every = max(1, round(written.bytes / times))
-    found = Lookups(every_bytes=every, calls=calls / times, transfer_bytes=content)
+    lookups = Lookups(every_bytes=every, calls=calls / times, transfer_bytes=content)
     lost = times - contents * (content // every) > MISSED * times
     if lost or written.method not in METHODS:
         return None
-    if contents * bytes_of_reads(found, content) < read.bytes:
+    if contents * bytes_of_reads(lookups, content) < read.bytes:
         return None
     low, high = 0, content
     while high - low > 1:  # what is there may be less than is asked for
         middle = (low + high) // 2
-        moved = contents * bytes_of_reads(replace(found, transfer_bytes=middle), content)
+        moved = contents * bytes_of_reads(replace(lookups, transfer_bytes=middle), content)
         low, high = (low, middle) if moved >= read.bytes else (middle, high)
-    return replace(found, transfer_bytes=high)
+    return replace(lookups, transfer_bytes=high)
 
 
 def _dumps(draft: Draft) -> list[DumpFacts]:

@@ -58,11 +58,11 @@ def find(written: Segments, read: Segments, opens: int, few_s: float) -> Turns |
     sure = _begin_anew(turns, edges, opens)
     if sure is None or any(len(t.parts) > MAX_PARTS for t in turns):
         return None
-    mine = [t for t in turns if t.write]
-    contents = sum(not t.continues for t in mine)
-    if contents == len(mine):
+    writes = [t for t in turns if t.write]
+    contents = sum(not t.continues for t in writes)
+    if contents == len(writes):
         return None
-    return Turns(mine, [t for t in turns if not t.write], contents, sure)
+    return Turns(writes, [t for t in turns if not t.write], contents, sure)
 
 
 def _irregular(written: Segments) -> bool:
@@ -112,10 +112,10 @@ def _edges(written: Segments, turns: Sequence[Turn]) -> Ints | None:
             size = written.bytes[turn.first : turn.last]
             for run in _runs(offset, size, alike=True):
                 edges |= {int(offset[run][0]), int(offset[run][-1] + size[run][-1])}
-    found = np.array(sorted(edges), np.int64)
-    inside = np.searchsorted(found, written.offset, "right")
-    ends = found[np.minimum(inside, len(found) - 1)]
-    return None if (ends < written.offset + written.bytes).any() else found
+    sorted_edges = np.array(sorted(edges), np.int64)
+    inside = np.searchsorted(sorted_edges, written.offset, "right")
+    ends = sorted_edges[np.minimum(inside, len(sorted_edges) - 1)]
+    return None if (ends < written.offset + written.bytes).any() else sorted_edges
 
 
 def _write(turn: Turn, segments: Segments, edges: Ints) -> bool:
@@ -124,12 +124,12 @@ def _write(turn: Turn, segments: Segments, edges: Ints) -> bool:
     size = segments.bytes[turn.first : turn.last]
     number = np.searchsorted(edges, offset, "right") - 1
     for part in dict.fromkeys(number.tolist()):
-        mine = np.flatnonzero(number == part)
+        calls = np.flatnonzero(number == part)
         whole = int(edges[part + 1] - edges[part])
-        alike = len(np.unique(size[mine])) == 1 and (np.diff(mine) == 1).all()
-        if not alike or (np.diff(offset[mine]) <= 0).any() or size[mine].sum() != whole:
+        alike = len(np.unique(size[calls])) == 1 and (np.diff(calls) == 1).all()
+        if not alike or (np.diff(offset[calls]) <= 0).any() or size[calls].sum() != whole:
             return False
-        turn.parts.append(Part(part, len(mine), int(size[mine[0]]), again=False))
+        turn.parts.append(Part(part, len(calls), int(size[calls[0]]), again=False))
     return True
 
 

@@ -42,10 +42,10 @@ def _of_records(dump: DumpFacts) -> Times | None:
 def _starts(draft: Draft, k: int) -> Times | None:
     facts = [s.dumps[k] for s in draft.series]
     parts = [_of_records(f) for f in facts]
-    known = [part for part in parts if part is not None]
-    if len(known) < len(facts) or any(f.count > 1 for f in facts):
+    times = [part for part in parts if part is not None]
+    if len(times) < len(facts) or any(f.count > 1 for f in facts):
         return None
-    first_s: Times = np.minimum.reduce(known)
+    first_s: Times = np.minimum.reduce(times)
     return first_s
 
 

@@ -90,9 +90,11 @@ def _whole(dump: DumpFacts) -> Burst:
 def divide(dump: DumpFacts, bursts: Sequence[Burst]) -> list[DumpFacts]:
     """Divide the dump among the bursts; the bytes of each rank in proportion to theirs."""
     edges = Edges([0, *accumulate(b.bytes for b in bursts)])
-    known = [b.calls for b in bursts if b.calls is not None]
-    told = len(known) == len(bursts) and any((k != known[0]).any() for k in known)
-    calls = np.cumsum([0 * known[0], *known], axis=0) if told else None
+    burst_calls = [b.calls for b in bursts if b.calls is not None]
+    told = len(burst_calls) == len(bursts) and any(
+        (k != burst_calls[0]).any() for k in burst_calls
+    )
+    calls = np.cumsum([0 * burst_calls[0], *burst_calls], axis=0) if told else None
     dump = coarser(dump, len(bursts))
     return [
         DumpFacts(

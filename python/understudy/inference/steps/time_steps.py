@@ -109,25 +109,30 @@ class TimeSteps:
         shares = []
         for draft, _, cell in both:
             segments = self._traced(cell.file, draft.series[0], 0)
-            own = cell.rank_bytes
-            if segments is None or own is None or len(own) != self.ranks or cell.shared_bytes:
+            rank_bytes = cell.rank_bytes
+            if (
+                segments is None
+                or rank_bytes is None
+                or len(rank_bytes) != self.ranks
+                or cell.shared_bytes
+            ):
                 return
             segments = some(segments, np.flatnonzero(segments.bytes))
             traced = int(segments.rank[0])
-            if not 0 <= traced < self.ranks or not own[traced]:
+            if not 0 <= traced < self.ranks or not rank_bytes[traced]:
                 return
-            if abs(segments.bytes.sum() - own[traced]) > NOISE * own[traced]:
+            if abs(segments.bytes.sum() - rank_bytes[traced]) > NOISE * rank_bytes[traced]:
                 return
             traces.append(segments)
-            shares.append(own / own[traced])
+            shares.append(rank_bytes / rank_bytes[traced])
         if both[0][2].file != both[1][2].file or np.abs(shares[0] - shares[1]).max() > NOISE:
             return
         opens = max(cell.opens for _, _, cell in both)
-        found = scratch_files.find(traces[0], traces[1], opens, BURST * self.runtime_s)
-        if found is None:
+        turns = scratch_files.find(traces[0], traces[1], opens, BURST * self.runtime_s)
+        if turns is None:
             return
         for (draft, dump, _), segments, dumps in zip(
-            both, traces, (found.written, found.read), strict=True
+            both, traces, (turns.written, turns.read), strict=True
         ):
             bursts = [_burst(segments, slice(t.first, t.last)) for t in dumps]
             draft.series[0].dumps = divide(dump, bursts)
@@ -138,16 +143,16 @@ class TimeSteps:
             if self.ranks > 1 and np.count_nonzero(shares[0]) > 1:
                 draft.timing += ", of the file of one rank; those of the others are alike"
         read.files = "update"
-        again = found.contents > 1
+        again = turns.contents > 1
         written.files, written.removes = ("rewrite", LIVES) if again else ("new", "")
         written.again = (
-            f"of {opens} opens per rank, {found.contents} behind which nothing was read that "
+            f"of {opens} opens per rank, {turns.contents} behind which nothing was read that "
             "was written before"
         )
-        written.again_sure = found.sure
+        written.again_sure = turns.sure
         if again:
             written.remarks.append(
-                f"that its files were removed and created again {found.contents - 1} times is "
+                f"that its files were removed and created again {turns.contents - 1} times is "
                 "assumed, since nothing was read any more of what was written before"
             )
 
@@ -263,14 +268,14 @@ class TimeSteps:
         end_s = np.array([c.end_s for _, c in cells])
         gaps = np.diff(start_s) if hint else pauses.pauses_of(start_s, end_s)
         if hint:
-            found = _told(gaps, hint)
+            cuts = _told(gaps, hint)
         else:
             sizes = np.array([c.bytes for _, c in cells], np.int64)
             call_s = float(np.median(end_s - start_s))
-            found = pauses.cut(gaps, sizes, call_s=call_s, few_s=LONG * self.runtime_s)
-        if not found.at:
+            cuts = pauses.cut(gaps, sizes, call_s=call_s, few_s=LONG * self.runtime_s)
+        if not cuts.at:
             return []
-        edges = [0, *found.at, len(cells)]
+        edges = [0, *cuts.at, len(cells)]
         return [cells[a:b] for a, b in pairwise(edges)]
 
     def _split_again(self, draft: Draft, others: Sequence[Draft]) -> None:
@@ -280,9 +285,9 @@ class TimeSteps:
         cells = list(dump.cells.values())
         segments = self._traced(cells[0].file, series, 0)
         begins = (passes(segments) or []) if segments is not None else []
-        found = counted(cells, len(begins) + 1 if begins else 0)
+        repeats = counted(cells, len(begins) + 1 if begins else 0)
         if not series.write:  # other ranks may have read the same bytes
-            found = replace(found, sure=bool(begins))
+            repeats = replace(repeats, sure=bool(begins))
         bursts: list[Burst] = []
         if segments is not None and begins:
             how = "times and sizes from the DXT segments, divided where offsets start again"
@@ -290,15 +295,17 @@ class TimeSteps:
         elif segments is not None:
             how = "times and sizes from the DXT segments, divided at the longest pauses"
             gaps = pauses.pauses_of(segments.start_s, segments.end_s)
-            bursts = _bursts(segments, pauses.cut_into(gaps, found.times).at)
+            bursts = _bursts(segments, pauses.cut_into(gaps, repeats.times).at)
         if len(bursts) < 2:
             how = FROM_HEAT
-            bursts = from_heat(self.heat, series, dump, Hint(found.times, ""), others, again=True)
+            bursts = from_heat(
+                self.heat, series, dump, Hint(repeats.times, ""), others, again=True
+            )
             shared = bool(bursts) and bursts[0].bytes == 1
-            if bursts and (found.sure or max(b.bytes for b in bursts) > dump.extent):
+            if bursts and (repeats.sure or max(b.bytes for b in bursts) > dump.extent):
                 how = "times from the HEATMAP bins; the whole file each time"
                 bursts = [replace(b, bytes=1) for b in bursts]
-            if bursts and bursts[0].bytes == 1 and not found.sure:
+            if bursts and bursts[0].bytes == 1 and not repeats.sure:
                 how, draft.assumed = SHARED_HEAT, True
             elif shared:
                 how += "; the bins are shared with other files"
@@ -308,25 +315,25 @@ class TimeSteps:
         if len(bursts) < 2:
             how = "equal sizes, spread evenly from the first write to the last, are assumed"
             draft.assumed = True
-            series.dumps = evenly(dump, found.times)
+            series.dumps = evenly(dump, repeats.times)
         else:
             series.dumps, many = self._held(dump, bursts, segments)
             draft.remarks += many
         if len(series.rank_spans) > 1 and not draft.assumed:
             how += ", of the file of one rank; those of the others are assumed to be alike"
             draft.assumed = True
-        if not found.sure and not begins:
+        if not repeats.sure and not begins:
             draft.remarks.append(
-                f"that its files were {'written' if series.write else 'read'} {found.times} times "
-                f"is a guess: {found.how}"
+                f"that its files were {'written' if series.write else 'read'} {repeats.times} "
+                f"times is a guess: {repeats.how}"
             )
         largest = max(d.bytes for d in series.dumps)
         # What is left of earlier, longer contents was not truncated.
         left_over = bool(begins) and dump.extent > (1 + NOISE) * largest
-        rewritten = series.write and found.rewritten and not left_over
+        rewritten = series.write and repeats.rewritten and not left_over
         draft.files = "rewrite" if rewritten and not draft.lookups else "update"
-        draft.reopen = rewritten or found.reopened
-        draft.again, draft.again_sure = found.how, found.sure or bool(begins)
+        draft.reopen = rewritten or repeats.reopened
+        draft.again, draft.again_sure = repeats.how, repeats.sure or bool(begins)
         draft.timing = how
         series.dumps = [d for d in series.dumps if d.bytes]
         container = series.method == "hdf5" and rewritten
@@ -364,8 +371,8 @@ class TimeSteps:
         if segments is None or not segments.bytes.any():
             return None
         cells = [c for d in series.dumps for c in d.cells.values()]
-        one = len({c.file for c in cells}) == 1 and max(c.files for c in cells) == 1
-        if one and segments.bytes.sum() < (1 - NOISE) * sum(c.bytes for c in cells):
+        single_file = len({c.file for c in cells}) == 1 and max(c.files for c in cells) == 1
+        if single_file and segments.bytes.sum() < (1 - NOISE) * sum(c.bytes for c in cells):
             return None  # it was cut short: what happened later is not in it
         segments = of_payload(segments, payload)
         return some(segments, np.argsort(segments.start_s, kind="stable"))
@@ -387,18 +394,18 @@ class TimeSteps:
         start, end, sizes = segments.start_s, segments.end_s, segments.bytes
         gaps = pauses.pauses_of(start, end)
         call_s = float(np.median(end - start))
-        found = pauses.cut(gaps, sizes, call_s=call_s, few_s=BURST * self.runtime_s)
+        cuts = pauses.cut(gaps, sizes, call_s=call_s, few_s=BURST * self.runtime_s)
         if hint:
             told = _told(gaps, hint)
-            if hint.sure or not found.clear or (told.clear and not hint.weak):
-                found = told
-        if not found.clear and hint is not None and hint.weak:
+            if hint.sure or not cuts.clear or (told.clear and not hint.weak):
+                cuts = told
+        if not cuts.clear and hint is not None and hint.weak:
             steps = runs_of(segments)
             if len(steps) == hint.steps:
                 return [_burst(segments, step) for step in steps], (), False
-        if not found.at:
+        if not cuts.at:
             return [], (), False
-        at = _without_tiny(sizes, found.at)
+        at = _without_tiny(sizes, cuts.at)
         if hint is None or hint.weak:
             edges = [0, *at, len(sizes)]
             rounds = pauses.rounds_of(
@@ -407,7 +414,7 @@ class TimeSteps:
             at = tuple(edges[part.start] for part in rounds[1:])
             if not at and len(edges) > 2:
                 return _bursts(segments, ()), (), True
-        return _bursts(segments, at), found.others, found.clear
+        return _bursts(segments, at), cuts.others, cuts.clear
 
     def _equal(self, hint: Hint | None, bursts: list[Burst]) -> list[Burst]:
         """Time steps of a dataset that grew by its first shape repeatedly are equal."""
@@ -501,11 +508,11 @@ def _burst(segments: Segments, which: Any) -> Burst:
     )
 
 
-def _lost(found: int, kept: int, size: int) -> str:
+def _lost(steps: int, kept: int, size: int) -> str:
     """A remark on time steps that were put together."""
     held = "one dump" if kept < 2 else f"{kept} dumps"
     return (
-        f"its {found} time steps of {size // found} B each on average were put together in {held}"
+        f"its {steps} time steps of {size // steps} B each on average were put together in {held}"
     )
 
 
