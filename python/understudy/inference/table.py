@@ -58,11 +58,7 @@ ACCESS = np.dtype(
         ("flushes", "i4"),  # of the buffer of stdio
         ("switches", "i8"),  # interruptions of writes by reads, where opens do not explain them
         ("busy_s", "f8"),  # in calls, of all ranks; infinite if unknown
-        (
-            "operations",
-            "i8",
-            (3,),
-        ),  # of the kinds in `understudy.inference.calls.operations.KINDS`
+        ("operations", "i8", (3,)),  # `understudy.inference.calls.operations.KINDS`
     ],
     align=True,
 )
@@ -84,8 +80,8 @@ def over_rows(merge: np.ufunc, words: npt.NDArray[Any]) -> npt.NDArray[Any]:
     elif rows > 16:
         whole = over_rows(merge, words[: rows - rows % 16])
         words = np.concatenate([whole[None], words[rows - rows % 16 :]])
-    found: npt.NDArray[Any] = merge.reduce(words, axis=0)
-    return found
+    merged: npt.NDArray[Any] = merge.reduce(words, axis=0)
+    return merged
 
 
 def joined(parts: Sequence[Rows]) -> Rows:
@@ -98,14 +94,14 @@ def sorting(ids: npt.NDArray[Any]) -> npt.NDArray[np.intp]:
     """The order that sorts numbers; equal ones stay in their order. Mostly none are equal, so that
     the fastest sort will do."""
     order: npt.NDArray[np.intp] = np.argsort(ids)
-    found = ids[order]
-    return np.argsort(ids, kind="stable") if (found[1:] == found[:-1]).any() else order
+    sorted_ids = ids[order]
+    return np.argsort(ids, kind="stable") if (sorted_ids[1:] == sorted_ids[:-1]).any() else order
 
 
 def different(ids: Ids) -> bool:
     """True if all ids are different."""
-    found = np.sort(ids)
-    return not (found[1:] == found[:-1]).any()
+    sorted_ids = np.sort(ids)
+    return not (sorted_ids[1:] == sorted_ids[:-1]).any()
 
 
 def same(some: npt.NDArray[Any], others: npt.NDArray[Any]) -> bool:
@@ -131,10 +127,10 @@ class Once:
 
 def any_of(counts: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
     """Which rows of few columns have a number that is not 0; faster than any(axis=1)."""
-    found: npt.NDArray[np.bool_] = counts[:, 0] != 0
+    nonzero: npt.NDArray[np.bool_] = counts[:, 0] != 0
     for column in counts.T[1:]:
-        found |= column != 0
-    return found
+        nonzero |= column != 0
+    return nonzero
 
 
 def place_in(keys: npt.NDArray[Any], wanted: npt.NDArray[Any]) -> npt.NDArray[np.intp]:
@@ -147,14 +143,14 @@ def place_in(keys: npt.NDArray[Any], wanted: npt.NDArray[Any]) -> npt.NDArray[np
     return place
 
 
-def within(ids: Ids, known: Ids) -> npt.NDArray[np.bool_]:
-    """Which of the ids are among the known ones, which are sorted."""
-    if not len(known):
+def within(ids: Ids, sorted_ids: Ids) -> npt.NDArray[np.bool_]:
+    """Which of the ids are among `sorted_ids`."""
+    if not len(sorted_ids):
         return np.zeros(len(ids), np.bool_)
-    place = np.searchsorted(known, ids)
-    place[place == len(known)] = 0
-    found: npt.NDArray[np.bool_] = known[place] == ids
-    return found
+    place = np.searchsorted(sorted_ids, ids)
+    place[place == len(sorted_ids)] = 0
+    contained: npt.NDArray[np.bool_] = sorted_ids[place] == ids
+    return contained
 
 
 class IdSet:

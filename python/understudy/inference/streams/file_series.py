@@ -191,16 +191,16 @@ def find_series(
     families: dict[tuple[int, bool, int], _Family] = {}
     most = max(MAX_VALUES, 2 * ranks)
     for rows in blocks():
-        for key, mine in _by_family(rows):
+        for key, family_rows in _by_family(rows):
             family = families.get(key)
             if family is None:
                 count = NUMBERS if key[0] < 0 else templates.names[key[0]].count(b"\x00")
                 family = families[key] = _Family(spans=[Spans(most) for _ in range(count)])
-            mine = mine[~mine["bare"]]
-            family.learn(mine)
-            seen = Spans.seen(mine, ranks)
+            family_rows = family_rows[~family_rows["bare"]]
+            family.learn(family_rows)
+            seen = Spans.seen(family_rows, ranks)
             for place, spans in enumerate(family.spans):
-                spans.add(mine["numbers"][:, place], seen)
+                spans.add(family_rows["numbers"][:, place], seen)
     for family in families.values():
         family.roles = roles_of(family.spans, ranks, runtime_s)
         cells = 1
@@ -213,19 +213,19 @@ def find_series(
         numbers = 2 * len(family.kinds) * family.bins
         family.call_bins = family.bins if cells * numbers <= CELLS else 1
     for rows in blocks():
-        for key, mine in _by_family(rows):
-            _add(families[key], mine, ranks)
-    found = [
+        for key, family_rows in _by_family(rows):
+            _add(families[key], family_rows, ranks)
+    keyed_families = [
         (key, kind)
         for key, family in families.items()
         for kind in (_kinds(family) if family.places("item") else [family])
     ]
-    for _, family in found:
+    for _, family in keyed_families:
         if family.places("item"):
             _promote(family, runtime_s)
     return [
         _series(templates.names[max(0, template)], write, METHODS[method], family, ranks)
-        for (template, write, method), family in found
+        for (template, write, method), family in keyed_families
     ]
 
 
@@ -234,11 +234,15 @@ def _by_family(rows: Rows) -> Iterator[tuple[tuple[int, bool, int], Rows]]:
     rows = rows[order]
     keys = rows[["template", "write", "method"]]
     cuts = np.flatnonzero(keys[1:] != keys[:-1]) + 1
-    for mine in np.split(rows, cuts):
-        if len(mine):
+    for family_rows in np.split(rows, cuts):
+        if len(family_rows):
             yield (
-                (int(mine["template"][0]), bool(mine["write"][0]), int(mine["method"][0])),
-                mine,
+                (
+                    int(family_rows["template"][0]),
+                    bool(family_rows["write"][0]),
+                    int(family_rows["method"][0]),
+                ),
+                family_rows,
             )
 
 
@@ -253,10 +257,10 @@ def _add(family: _Family, rows: Rows, ranks: int) -> None:
     unique, inverse = np.unique(keys, axis=0, return_inverse=True)
     order = np.argsort(inverse.ravel(), kind="stable")
     cuts = np.flatnonzero(np.diff(inverse.ravel()[order])) + 1
-    for key, mine in zip(unique.tolist(), np.split(rows[order], cuts), strict=True):
+    for key, cell_rows in zip(unique.tolist(), np.split(rows[order], cuts), strict=True):
         item = tuple(key[len(of_dumps) : -1])
         cells = family.dumps.setdefault(tuple(key[: len(of_dumps)]), {})
-        _add_cell(family, cells.setdefault((item, key[-1]), Cell()), mine, ranks)
+        _add_cell(family, cells.setdefault((item, key[-1]), Cell()), cell_rows, ranks)
     family.calls.add(rows[~rows["bare"]])
     family.corrected = family.corrected or bool(rows["corrected"].any())
 
@@ -297,9 +301,9 @@ def _add_cell(family: _Family, cell: Cell, rows: Rows, ranks: int) -> None:
     if rows["gaps"][most] > cell.gaps:
         cell.gap, cell.gaps = int(rows["gap"][most]), int(rows["gaps"][most])
     if not rows["write"][0]:
-        _, one = np.unique(rows["file"], return_inverse=True)
-        tops = np.zeros(int(one.max()) + 1, np.int64)
-        np.maximum.at(tops, one.ravel(), rows["top"])
+        _, file_index = np.unique(rows["file"], return_inverse=True)
+        tops = np.zeros(int(file_index.max()) + 1, np.int64)
+        np.maximum.at(tops, file_index.ravel(), rows["top"])
         cell.top += int(tops.sum())
 
 
@@ -336,20 +340,20 @@ def _kinds(family: _Family) -> list[_Family]:
 def _of_kind(family: _Family, place: int, index: int, values: list[int]) -> _Family:
     """The files of a family whose number at `place`, the item's at `index`, is one of these."""
     alone = len(values) == 1
-    made = replace(family, roles=list(family.roles), spans=list(family.spans), dumps={})
+    selected = replace(family, roles=list(family.roles), spans=list(family.spans), dumps={})
     if alone:
         rows = family.spans[place].rows
-        made.roles[place] = "fixed"
-        made.spans[place] = Spans.of(rows[rows["value"] == values[0]])
+        selected.roles[place] = "fixed"
+        selected.spans[place] = Spans.of(rows[rows["value"] == values[0]])
     for key, cells in family.dumps.items():
-        mine = {
+        selected_cells = {
             (item[:index] + item[index + 1 :] if alone else item, variable): cell
             for (item, variable), cell in cells.items()
             if item[index] in values
         }
-        if mine:
-            made.dumps[key] = mine
-    return made
+        if selected_cells:
+            selected.dumps[key] = selected_cells
+    return selected
 
 
 def _moved(cells: dict[tuple[tuple[int, ...], int], Cell]) -> int:
@@ -448,12 +452,12 @@ def _own_files(family: _Family) -> list[tuple[int, int]]:
             for c in cells.values()
             if c.rank_bytes is not None and not c.shared_bytes
         ]
-        mine = [int(n) for owner in owners for n in owner]
+        owning_ranks = [int(n) for owner in owners for n in owner]
         files = sum(c.files for c in cells.values())
-        counts = len(owners) == len(cells) and files >= len(mine) > 1
-        if not counts or len(set(mine)) != len(mine):
+        counts = len(owners) == len(cells) and files >= len(owning_ranks) > 1
+        if not counts or len(set(owning_ranks)) != len(owning_ranks):
             return []
-        ranks.update(mine)
+        ranks.update(owning_ranks)
     family.dumps = {key: _merged(cells) for key, cells in family.dumps.items()}
     return [(r, r) for r in sorted(ranks)]
 

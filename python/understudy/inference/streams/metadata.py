@@ -47,32 +47,40 @@ class Metadata:
 
     def learn(self, draft: Draft, stream: Pattern, base: Pattern | None = None) -> None:
         """Note what the next stream lacks, which reads the files of `base` if there is one."""
-        own = [self._own(draft, k) for k in range(draft.dumps)]
+        operations = [self._own(draft, k) for k in range(draft.dumps)]
         played = stream_of(stream, self.ranks)
         if ever_open(played):
             opens = 1 if played.closes else contents(played)
-            lacks = self._of_open_files(stream, own, opens)
+            lacks = self._of_open_files(stream, operations, opens)
         else:
-            there = [False] * len(own)
+            there = [False] * len(operations)
             if base is not None:
                 times = [d.time_s for d in stream.dumps]
                 there = open_at(stream_of(base, self.ranks), times)
             lacks = [
-                self._beyond(stream.method, mine, set(dump.variables), dump.count, 1 - is_open)
-                for dump, mine, is_open in zip(stream.dumps, own, there, strict=True)
+                self._beyond(
+                    stream.method, dump_operations, set(dump.variables), dump.count, 1 - is_open
+                )
+                for dump, dump_operations, is_open in zip(
+                    stream.dumps, operations, there, strict=True
+                )
             ]
         self.lacking.append(lacks)
 
     def _of_open_files(
-        self, stream: Pattern, own: Sequence[Whole | None], opens: int
+        self, stream: Pattern, operations: Sequence[Whole | None], opens: int
     ) -> list[Whole | None]:
         """Operations on files that stay open: those beyond `opens` opens of each are spread over
         the dumps."""
         times = [d.count for d in stream.dumps]
-        told = [(mine, n) for mine, n in zip(own, times, strict=True) if mine is not None]
-        if len({mine.shape for mine, _ in told}) > 1:
-            told = [(together(mine), n) for mine, n in told]
-        whole = sum((mine * n for mine, n in told[1:]), told[0][0] * told[0][1]) if told else None
+        told = [
+            (counts, n) for counts, n in zip(operations, times, strict=True) if counts is not None
+        ]
+        if len({counts.shape for counts, _ in told}) > 1:
+            told = [(together(counts), n) for counts, n in told]
+        whole = (
+            sum((counts * n for counts, n in told[1:]), told[0][0] * told[0][1]) if told else None
+        )
         parts = {v for d in stream.dumps for v in d.variables}
         more = self._beyond(stream.method, whole, parts, 1, opens)
         if more is None:
@@ -87,21 +95,30 @@ class Metadata:
         return [share if share.any() else None for share in shares]
 
     def _beyond(
-        self, method: str, own: Whole | None, variables: set[Variable], times: int, count: int = 1
+        self,
+        method: str,
+        operations: Whole | None,
+        variables: set[Variable],
+        times: int,
+        count: int = 1,
     ) -> Whole | None:
         """Operations of each rank besides opening the files of these variables `count` times,
         `times` times: [kinds, ranks]."""
         over = self.over.setdefault(method, np.zeros(_width(self.ranks), np.int64))
         opens = opened(tuple(sorted(variables, key=repr)), self.ranks)
-        if own is not None and int(own[0].sum()) == count * opens.total and not own[1:].any():
+        if (
+            operations is not None
+            and int(operations[0].sum()) == count * opens.total
+            and not operations[1:].any()
+        ):
             return None
         alike = self.ranks > MAX_RANKS
         played = count * (np.array([opens.total]) if alike else opens.by_rank(self.ranks))
-        if own is None:
+        if operations is None:
             over += times * played
             return None
         each = np.array(
-            [row.sum(keepdims=True) if alike else per_rank(row, self.ranks) for row in own]
+            [row.sum(keepdims=True) if alike else per_rank(row, self.ranks) for row in operations]
         )
         each[0] -= played
         over -= times * np.minimum(each[0], 0)
@@ -109,16 +126,16 @@ class Metadata:
         return each if each.any() else None
 
     def _own(self, draft: Draft, k: int) -> Whole | None:
-        found: Whole | None = None
+        counts: Whole | None = None
         for series in draft.series:
             for cell in series.dumps[k].cells.values():
                 if cell.operations is None:
                     continue
-                if found is not None and found.shape != cell.operations.shape:
-                    found = together(found) + together(cell.operations)
+                if counts is not None and counts.shape != cell.operations.shape:
+                    counts = together(counts) + together(cell.operations)
                 else:
-                    found = cell.operations if found is None else found + cell.operations
-        return found
+                    counts = cell.operations if counts is None else counts + cell.operations
+        return counts
 
     def balance(self, streams: Sequence[Pattern], idle: "Sequence[IdleDumps]") -> None:
         """A file that is both read and written is opened for each by the player, and may have
@@ -205,10 +222,10 @@ def with_flushes(stream: Pattern, flushes: Sequence[int], ranks: int) -> Pattern
     return replace(stream, dumps=tuple(dumps))
 
 
-def _operations(made: dict[str, Whole], ranks: int) -> tuple[Operation, ...]:
+def _operations(counts: dict[str, Whole], ranks: int) -> tuple[Operation, ...]:
     return tuple(
         Operation(operation=kind, runs=as_runs(each, ranks, MAX_RUNS))
-        for kind, each in made.items()
+        for kind, each in counts.items()
         if each.any()
     )
 
@@ -227,10 +244,14 @@ class IdleDumps:
     def stream(self, named: dict[str, int], ranks: int) -> Pattern | None:
         """The stream, which has a name of its role; None if nothing is left of it."""
         dumps = tuple(
-            Dump(time_s=round(start_s, 6), duration_s=round(end_s - start_s, 6), operations=made)
+            Dump(
+                time_s=round(start_s, 6),
+                duration_s=round(end_s - start_s, 6),
+                operations=operations,
+            )
             for start_s, end_s, each in self.dumps
             if (
-                made := _operations(
+                operations := _operations(
                     {
                         "create": each[CREATE],
                         **dict(zip(KINDS, each, strict=False)),
@@ -259,7 +280,7 @@ class IdleDumps:
 
 def of_idle(idle: Idle, ranks: int, runtime_s: float) -> list[IdleDumps]:
     """Operations on files that moved no byte, by interface."""
-    made = []
+    idle_dumps = []
     for method in ("posix", "stdio", "mpiio"):
         time_s, rank, counts = idle.moments(method)
         if not len(time_s):
@@ -267,20 +288,20 @@ def of_idle(idle: Idle, ranks: int, runtime_s: float) -> list[IdleDumps]:
         if method != "posix":  # the player creates empty files by POSIX
             counts[:, 0] += counts[:, CREATE]
             counts[:, CREATE:] = 0
-        found = cut(
+        cuts = cut(
             pauses_of(time_s, time_s), counts.sum(axis=1), call_s=0.0, few_s=BURST * runtime_s
         )
         dumps: list[tuple[float, float, Whole]] = []
-        for part in np.split(np.arange(len(time_s)), found.at):
+        for part in np.split(np.arange(len(time_s)), cuts.at):
             width = _width(ranks)
             each: Whole = np.zeros((REMOVE + 1, width), np.int64)
-            mine = rank[part] != ALL_RANKS
-            np.add.at(each.T, rank[part][mine] % width, counts[part][mine])
-            low, extra = np.divmod(counts[part][~mine].sum(axis=0), width)
+            single = rank[part] != ALL_RANKS
+            np.add.at(each.T, rank[part][single] % width, counts[part][single])
+            low, extra = np.divmod(counts[part][~single].sum(axis=0), width)
             each += low[:, None] + (np.arange(width) < extra[:, None])
             dumps.append((float(time_s[part[0]]), float(time_s[part[-1]]), each))
-        made.append(IdleDumps(method, dumps))
-    return made
+        idle_dumps.append(IdleDumps(method, dumps))
+    return idle_dumps
 
 
 def prove_idle(at: str, stream: Pattern) -> list[Provenance]:

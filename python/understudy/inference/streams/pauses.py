@@ -83,8 +83,10 @@ def cut(
     plausible = breaks >= max(np.log(BREAK), RIVAL * within)
     if count == len(pauses):
         plausible[-1] = alone >= max(np.log(BREAK), within)
-    found = np.flatnonzero(plausible)
-    rivals = sorted(found[np.argsort(-breaks[found], kind="stable")][:MAX_RIVALS].tolist())
+    candidates = np.flatnonzero(plausible)
+    rivals = sorted(
+        candidates[np.argsort(-breaks[candidates], kind="stable")][:MAX_RIVALS].tolist()
+    )
     best = min(rivals, key=lambda n: round(_unlike(sizes, _sorted(order[: n + 1])), 1))
     return Cuts(
         at=_sorted(order[: best + 1]),
@@ -105,8 +107,8 @@ def cut_into(pauses: Times, steps: int) -> Cuts:
 
 def cut_flushed(pauses: Times, flushes: int) -> Cuts:
     """Time steps that each end with a flush, or one more, which ends with the close."""
-    found, more = cut_into(pauses, flushes), cut_into(pauses, flushes + 1)
-    return more if more.clear and not found.clear else found
+    fewer, more = cut_into(pauses, flushes), cut_into(pauses, flushes + 1)
+    return more if more.clear and not fewer.clear else fewer
 
 
 def rounds_of(ranks: Sequence[Set[int]]) -> list[slice]:

@@ -20,10 +20,10 @@ def hold(written: Sequence[Pattern], reader: Pattern, ranks: int) -> bool:
     apart = base.layout == reader.layout == "file-per-process"
     have: dict[int, Whole] = {}
     for each in written:
-        for file, found in _largest(each, ranks, apart).items():
-            have[file] = have.get(file, np.zeros(1, np.int64)) + found
+        for file, sizes in _largest(each, ranks, apart).items():
+            have[file] = have.get(file, np.zeros(1, np.int64)) + sizes
     wanted = _largest(reader, ranks, apart)
-    return all((found <= have.get(file, 0)).all() for file, found in wanted.items())
+    return all((sizes <= have.get(file, 0)).all() for file, sizes in wanted.items())
 
 
 def _largest(stream: Pattern, ranks: int, apart: bool) -> dict[int, Whole]:
@@ -37,9 +37,9 @@ def _largest(stream: Pattern, ranks: int, apart: bool) -> dict[int, Whole]:
         times = dump.count if stream.files == "append" else 1
         for variable in dump.variables:
             many, each = np.array(variable.rank_runs(ranks), np.int64).T
-            found = np.repeat(each, many) if apart else np.array([(many * each).sum()])
-            before = content.get(variable.file, np.zeros_like(found))
-            content[variable.file] = before + times * variable.count * found
-        for file, found in content.items():
-            most[file] = np.maximum(most.get(file, found), found)
+            sizes = np.repeat(each, many) if apart else np.array([(many * each).sum()])
+            before = content.get(variable.file, np.zeros_like(sizes))
+            content[variable.file] = before + times * variable.count * sizes
+        for file, sizes in content.items():
+            most[file] = np.maximum(most.get(file, sizes), sizes)
     return most

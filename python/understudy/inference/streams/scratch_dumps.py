@@ -34,11 +34,11 @@ class Turn:
 
 def variables(turn: Turn, shares: npt.NDArray[np.float64]) -> tuple[Variable, ...]:
     """The variables of a dump; each rank moves its share of the bytes of the traced one's."""
-    made = []
+    dump_variables = []
     for part in turn.parts:
         each = np.rint(shares * part.bytes).astype(np.int64)
         rule = runs((1, int(size)) for size in each)
-        made.append(
+        dump_variables.append(
             Variable(
                 name=f"r{part.number}",
                 count=part.records,
@@ -49,7 +49,7 @@ def variables(turn: Turn, shares: npt.NDArray[np.float64]) -> tuple[Variable, ..
                 at=f"r{part.number}" if part.again else None,
             )
         )
-    return tuple(made)
+    return tuple(dump_variables)
 
 
 def without_places(dump: Dump) -> Dump:

@@ -146,8 +146,8 @@ def _files_of(rows: Rows, family: Whole, once: bool = False) -> tuple[Rows, Whol
     file is known to have one row."""
     alike = bool(len(family)) and bool((family == family[0]).all())
     if alike and (once or different(rows["file"])):
-        found = np.empty(len(rows), _FILES)
-        found["key"], found["first"] = family[0], np.arange(len(rows))
+        files = np.empty(len(rows), _FILES)
+        files["key"], files["first"] = family[0], np.arange(len(rows))
         for name, source in (
             ("file", "file"),
             ("moved", "bytes"),
@@ -156,9 +156,9 @@ def _files_of(rows: Rows, family: Whole, once: bool = False) -> tuple[Rows, Whol
             ("start_s", "start_s"),
             ("end_s", "end_s"),
         ):
-            found[name] = rows[source]
-        found["opens"] = np.where(found["rank"] != ALL_RANKS, rows["opens"], 0)
-        return _counted(found), found["first"]
+            files[name] = rows[source]
+        files["opens"] = np.where(files["rank"] != ALL_RANKS, rows["opens"], 0)
+        return _counted(files), files["first"]
     order = sorting(rows["file"]) if alike else np.lexsort((rows["file"], family))
     file, kind = rows["file"][order], family[order]
     new = np.ones(len(order), np.bool_)
@@ -166,36 +166,36 @@ def _files_of(rows: Rows, family: Whole, once: bool = False) -> tuple[Rows, Whol
     begin = np.flatnonzero(new)
     which = np.empty(len(order), np.int64)
     which[order] = np.cumsum(new) - 1
-    found = np.zeros(len(begin), _FILES)
-    found["file"], found["key"], found["first"] = file[begin], kind[begin], order[begin]
+    files = np.zeros(len(begin), _FILES)
+    files["file"], files["key"], files["first"] = file[begin], kind[begin], order[begin]
     for name, source, merge in (
         ("moved", "bytes", np.add),
         ("size", "size", np.maximum),
         ("start_s", "start_s", np.minimum),
         ("end_s", "end_s", np.maximum),
     ):
-        found[name] = merge.reduceat(rows[source][order], begin)
+        files[name] = merge.reduceat(rows[source][order], begin)
     ranks = rows["rank"].astype(np.int64)[order]
     opens = np.where(ranks != ALL_RANKS, rows["opens"][order], 0).astype(np.int64)
-    found["opens"] = np.add.reduceat(opens, begin)
+    files["opens"] = np.add.reduceat(opens, begin)
     low, high = np.minimum.reduceat(ranks, begin), np.maximum.reduceat(ranks, begin)
-    found["rank"] = np.where(low == high, low, ALL_RANKS)
-    return _counted(found), which
+    files["rank"] = np.where(low == high, low, ALL_RANKS)
+    return _counted(files), which
 
 
-def _counted(found: Rows) -> Rows:
+def _counted(files: Rows) -> Rows:
     """The files, with how often each was moved."""
-    size = np.maximum(found["size"], 1)
-    times = np.maximum(1, np.round(found["moved"] / size).astype(np.int64))
-    again = (np.abs(found["moved"] - times * size) <= WHOLE * found["moved"]) & (
+    size = np.maximum(files["size"], 1)
+    times = np.maximum(1, np.round(files["moved"] / size).astype(np.int64))
+    again = (np.abs(files["moved"] - times * size) <= WHOLE * files["moved"]) & (
         times <= MAX_EPOCHS
     )
-    times = np.where(again & (found["moved"] % times == 0), times, 1)
-    opens = np.maximum(found["opens"], 1)
-    reads = found["key"] // len(METHODS) % 2 == 0
-    more = reads & (times == 1) & (opens <= MAX_EPOCHS) & (found["moved"] % opens == 0)
-    found["times"] = np.where(more & (found["moved"] >= opens * size), opens, times)
-    return found
+    times = np.where(again & (files["moved"] % times == 0), times, 1)
+    opens = np.maximum(files["opens"], 1)
+    reads = files["key"] // len(METHODS) % 2 == 0
+    more = reads & (times == 1) & (opens <= MAX_EPOCHS) & (files["moved"] % opens == 0)
+    files["times"] = np.where(more & (files["moved"] >= opens * size), opens, times)
+    return files
 
 
 def _families(rows: Rows) -> Whole:
@@ -260,12 +260,12 @@ class Floods:
                 rows = rows[~np.isin(family, list(self._whole))]
             if self._part:
                 family = _families(rows)
-                mine = np.isin(family, list(self._part))
-                files, which = _files_of(rows[mine], family[mine])
+                of_part = np.isin(family, list(self._part))
+                files, which = _files_of(rows[of_part], family[of_part])
                 keys = self._keys(files)
                 gone = np.array([key in self._found for key in keys], np.bool_)
-                left = ~mine
-                left[np.flatnonzero(mine)] = ~gone[which] if len(files) else True
+                left = ~of_part
+                left[np.flatnonzero(of_part)] = ~gone[which] if len(files) else True
                 rows = rows[left]
             if len(rows):
                 yield rows
@@ -291,7 +291,7 @@ class Floods:
                 rows, family = rows[~bare], family[~bare]
             files, _ = _files_of(rows, family, n in self._once)
             for key, some in self._groups(files):
-                mine = files[some]
+                group = files[some]
                 if key not in seen and len(seen) >= 64 * MAX_KINDS:
                     continue
                 flood = seen.get(key)
@@ -305,7 +305,7 @@ class Floods:
                         waves=len(self._waves),
                         joined=self._joined,
                     )
-                self._note(flood, mine)
+                self._note(flood, group)
         for key, flood in list(seen.items()):
             self._begin(flood)
             dumps = len(flood.begins) + 1
@@ -360,16 +360,16 @@ class Floods:
         pauses = (np.diff(used) - 1) * self._bin_s
         if not len(pauses):
             return
-        found = cut(
+        cuts = cut(
             pauses,
             flood.starts[used],
             call_s=self._bin_s,
             few_s=BURST * BINS * self._bin_s,
             least_s=2 * self._bin_s,
         )
-        rest_s = pauses[np.array(found.at, np.int64) - 1].sum()
+        rest_s = pauses[np.array(cuts.at, np.int64) - 1].sum()
         if rest_s >= REST * (used[-1] - used[0]) * self._bin_s:
-            flood.begins = self._bin_s * used[list(found.at)].astype(np.float64)
+            flood.begins = self._bin_s * used[list(cuts.at)].astype(np.float64)
 
     # -- the files of each ------------------------------------------------------------------
 
@@ -385,10 +385,12 @@ class Floods:
         wanted = list(self._whole | self._part)
         for n, rows in enumerate(self._blocks((), _TAKEN)):
             family = _families(rows)
-            mine = np.isin(family, wanted)
-            if not mine.any():
+            is_wanted = np.isin(family, wanted)
+            if not is_wanted.any():
                 continue
-            rows, family = (rows, family) if mine.all() else (rows[mine], family[mine])
+            rows, family = (
+                (rows, family) if is_wanted.all() else (rows[is_wanted], family[is_wanted])
+            )
             files, which = _files_of(rows, family, n in self._once)
             for key, some in self._groups(files):
                 if key in self._found:
@@ -411,15 +413,15 @@ class Floods:
             if len(some):
                 yield self._keys(files[some[:1]])[0], some
 
-    def _take(self, flood: Flood, files: Rows, rows: Rows, mine: npt.NDArray[np.bool_]) -> None:
+    def _take(self, flood: Flood, files: Rows, rows: Rows, taken: npt.NDArray[np.bool_]) -> None:
         dump = np.searchsorted(flood.begins, files["start_s"], "right")
         size = files["moved"] // files["times"]
         kind = np.minimum(np.searchsorted(flood.edges, size), len(flood.edges) - 1)
-        one = files["rank"] != ALL_RANKS
-        flood.of_one = flood.of_one and bool(one.all())
+        single_rank = files["rank"] != ALL_RANKS
+        flood.of_one = flood.of_one and bool(single_rank.all())
         # A file of several ranks was read by each in turn: where it counts does not matter.
         rank = np.where(
-            one, files["rank"], (files["file"] % np.uint64(flood.ranks)).astype(np.int64)
+            single_rank, files["rank"], (files["file"] % np.uint64(flood.ranks)).astype(np.int64)
         )
         bins = rank * flood.bins // flood.ranks
         for n in np.unique(dump).tolist():
@@ -429,11 +431,11 @@ class Floods:
             np.add.at(home.bytes.reshape(-1), place, size[here])
             home.start_s = min(home.start_s, float(files["start_s"][here].min()))
             home.end_s = max(home.end_s, float(files["end_s"][here].max()))
-        own = slice(None) if mine.all() else mine
-        flood.calls += int(rows["calls"][own].sum())
-        flood.empty += int(rows["calls"][own, 0][rows["sizes"][own, 0] < 1].sum())
-        flood.operations += rows["operations"][own].sum(axis=0)
-        flood.synced = flood.synced or bool(rows["synced"][own].any())
+        which = slice(None) if taken.all() else taken
+        flood.calls += int(rows["calls"][which].sum())
+        flood.empty += int(rows["calls"][which, 0][rows["sizes"][which, 0] < 1].sum())
+        flood.operations += rows["operations"][which].sum(axis=0)
+        flood.synced = flood.synced or bool(rows["synced"][which].any())
         chosen = files[files["file"] % np.uint64(flood.step) == 0]
         first = rows[chosen["first"][np.argsort(chosen["file"])]]
         flood.sample.append(first[["numbers", "rank", "start_s"]])

@@ -69,8 +69,8 @@ def streams_of(flood: Flood, names: Iterator[str], role: str, label: str) -> Ite
         )
     dumps.sort(key=lambda d: d.time_s)
     alike: dict[tuple[Variable, ...], list[Dump]] = {}
-    for made in dumps:
-        alike.setdefault(made.variables if flood.epochs > 1 else (), []).append(made)
+    for described in dumps:
+        alike.setdefault(described.variables if flood.epochs > 1 else (), []).append(described)
     folders = len(flood.folders)
     once = flood.epochs == 1 and not flood.same
     count = flood.count if once else -(-flood.count // len(dumps))
@@ -105,13 +105,13 @@ def _variables(
         for rows, row_bytes in ((more, low + 1), (count - more, low)):
             if not rows.any():
                 continue
-            own = _transfer(row_bytes, each, ends_empty(flood))
+            row_transfer = _transfer(row_bytes, each, ends_empty(flood))
             yield Variable(
                 name=f"v{number}",
                 type="byte",
                 shape=(int(rows.sum()), row_bytes) if row_bytes > 1 else (int(rows.sum()),),
                 decomposition=_rule(rows, flood.ranks, in_turn),
-                transfer_bytes=None if own == transfer or whole else own,
+                transfer_bytes=None if row_transfer == transfer or whole else row_transfer,
             )
             number += 1
 

@@ -112,23 +112,23 @@ def merge(series: Sequence[Series], burst_s: float) -> list[Draft]:
     order = sorted(series, key=lambda s: (-len(s.rank_spans), -s.bytes))
     near: dict[tuple[object, ...], _Near] = {}  # homes that a series can belong to
     named: dict[bytes, list[Series]] = {}
-    for one in order:
-        named.setdefault(one.template, []).append(one)
-    for one in order:
-        alike = named[one.template]
-        if len(alike) > 1 and any(same_files(one, other) for other in alike):
-            whole.append(Draft(series=[one]))
+    for each in order:
+        named.setdefault(each.template, []).append(each)
+    for each in order:
+        alike = named[each.template]
+        if len(alike) > 1 and any(same_files(each, other) for other in alike):
+            whole.append(Draft(series=[each]))
             continue
-        places: list[tuple[object, ...]] = [("stem", one.stem, one.fixed)]
-        if len(one.key) > 1:
-            places.append(("folder", _folder(one)))
-        of = [(*place, one.write, one.method, one.key) for place in places]
-        guest, found = _One(one), None
-        if b"\x00" in one.template:
+        places: list[tuple[object, ...]] = [("stem", each.stem, each.fixed)]
+        if len(each.key) > 1:
+            places.append(("folder", _folder(each)))
+        of = [(*place, each.write, each.method, each.key) for place in places]
+        guest, home_index = _One(each), None
+        if b"\x00" in each.template:
             fitting = {n for p in of if p in near for n in near[p].to(guest, burst_s)}
-            found = next((n for n in sorted(fitting) if homes[n].takes(guest, burst_s)), None)
-        if found is not None:
-            homes[found].add(guest)
+            home_index = next((n for n in sorted(fitting) if homes[n].takes(guest, burst_s)), None)
+        if home_index is not None:
+            homes[home_index].add(guest)
             continue
         homes.append(_Home(guest))
         for place in of:
@@ -166,31 +166,31 @@ class _Home:
         self.near: list[_Near] = []
         self.add(first)
 
-    def add(self, one: _One) -> None:
+    def add(self, guest: _One) -> None:
         """Its files are of the same dumps."""
-        self.draft.series.append(one.series)
-        self.starts = [min(pair) for pair in zip(self.starts, one.starts, strict=True)]
-        self.ends = [max(pair) for pair in zip(self.ends, one.ends, strict=True)]
-        self.spans = max(self.spans, one.series.rank_spans, key=len)
-        self.templates.add(one.series.template)
-        self.files += one.files
+        self.draft.series.append(guest.series)
+        self.starts = [min(pair) for pair in zip(self.starts, guest.starts, strict=True)]
+        self.ends = [max(pair) for pair in zip(self.ends, guest.ends, strict=True)]
+        self.spans = max(self.spans, guest.series.rank_spans, key=len)
+        self.templates.add(guest.series.template)
+        self.files += guest.files
         for near in self.near:
             near.reach(self)
 
-    def takes(self, one: _One, burst_s: float) -> bool:
+    def takes(self, guest: _One, burst_s: float) -> bool:
         """True if a series of the same dumps, direction and method belongs here."""
-        head, series = self.draft.series[0], one.series
+        head, series = self.draft.series[0], guest.series
         if (
-            self.files + one.files > MAX_FILES
+            self.files + guest.files > MAX_FILES
             or series.template in self.templates  # kinds that alternate
-            or not (series.rank_spans == self.spans or one.single_rank)
+            or not (series.rank_spans == self.spans or guest.single_rank)
         ):
             return False
-        starts = [min(pair) for pair in zip(self.starts, one.starts, strict=True)]
-        latest = [max(pair) for pair in zip(self.starts, one.starts, strict=True)]
-        ends = [min(pair) for pair in zip(self.ends, one.ends, strict=True)]
+        starts = [min(pair) for pair in zip(self.starts, guest.starts, strict=True)]
+        latest = [max(pair) for pair in zip(self.starts, guest.starts, strict=True)]
+        ends = [min(pair) for pair in zip(self.ends, guest.ends, strict=True)]
         if len(starts) == 1:
-            longest_s = max(self.ends[0] - self.starts[0], one.ends[0] - one.starts[0])
+            longest_s = max(self.ends[0] - self.starts[0], guest.ends[0] - guest.starts[0])
             return latest[0] - ends[0] <= min(burst_s, max(NEAR_S, longest_s))
         if not all(a < b for a, b in zip(latest, starts[1:], strict=False)):
             return False
@@ -222,10 +222,10 @@ class _Near:
         self._before = max(self._before, home.noted_s - home.starts[0])
         self._behind = max(self._behind, max(home.ends[0], *home.starts[:2]) - home.noted_s)
 
-    def to(self, one: _One, burst_s: float) -> list[int]:
+    def to(self, guest: _One, burst_s: float) -> list[int]:
         """The homes that a series can belong to."""
-        first_s, last_s = one.starts[0], max(one.ends[0], *one.starts[:2])
-        apart_s = burst_s if len(one.starts) == 1 else NEXT * max(0.0, last_s - first_s)
+        first_s, last_s = guest.starts[0], max(guest.ends[0], *guest.starts[:2])
+        apart_s = burst_s if len(guest.starts) == 1 else NEXT * max(0.0, last_s - first_s)
         low = bisect_left(self._starts, first_s - apart_s - self._behind)
         return self._which[low : bisect(self._starts, last_s + apart_s + self._before)]
 
@@ -236,24 +236,24 @@ def two_interfaces(drafts: Sequence[Draft]) -> dict[int, list[Draft]]:
     for draft in drafts:
         named.setdefault(draft.series[0].template, []).append(draft)
     return {
-        id(one): [other for other in same if one.shares_files(other)]
+        id(draft): [other for other in same if draft.shares_files(other)]
         for same in named.values()
-        for one in same
+        for draft in same
         if len(same) > 1
     }
 
 
-def same_files(one: Series, other: Series) -> bool:
+def same_files(first: Series, second: Series) -> bool:
     """True if two series are of the same files, written through different interfaces."""
     return (
-        one.write
-        and other.write
-        and one.method != other.method
-        and one.template == other.template != b""
-        and one.key == other.key
+        first.write
+        and second.write
+        and first.method != second.method
+        and first.template == second.template != b""
+        and first.key == second.key
         and all(
             {item for item, _ in a.cells} == {item for item, _ in b.cells}
-            for a, b in zip(one.dumps, other.dumps, strict=True)
+            for a, b in zip(first.dumps, second.dumps, strict=True)
         )
     )
 
@@ -273,14 +273,14 @@ def gather(drafts: Sequence[Draft], runtime_s: float) -> list[Draft]:
         key = (draft.write, draft.method, draft.files, draft.dumps, draft.spans, folder, power)
         alone = id(draft) if draft.turned else 0
         groups.setdefault((*key, span, alone), []).append(draft)
-    made = []
+    gathered = []
     for group in groups.values():
         whole = len(group) >= ALIKE and all(file_count(s) == 1 for d in group for s in d.series)
         for first in range(0, len(group), MAX_FILES):
-            made += [_together(group[first : first + MAX_FILES])] if whole else group
+            gathered += [_together(group[first : first + MAX_FILES])] if whole else group
             if not whole:
                 break
-    return made
+    return gathered
 
 
 def _together(group: Sequence[Draft]) -> Draft:
@@ -315,14 +315,18 @@ def wrote(written: Draft, read: Draft) -> bool:
     """True if `written` wrote the files that `read` reads, before each of its dumps."""
     if not written.write or len(written.series) != 1:
         return False
-    one, other = written.series[0], read.series[0]
-    same = one.template == other.template and one.method == other.method
-    if not same or not one.template or written.spans != read.spans:
+    write_series, read_series = written.series[0], read.series[0]
+    same = (
+        write_series.template == read_series.template and write_series.method == read_series.method
+    )
+    if not same or not write_series.template or written.spans != read.spans:
         return False
-    if written.files != "new" or written.turned or len(one.key) == 1:
-        return written.files != "new" or one.key == other.key or bool(written.turned)
+    if written.files != "new" or written.turned or len(write_series.key) == 1:
+        return (
+            written.files != "new" or write_series.key == read_series.key or bool(written.turned)
+        )
     starts = [written.start_s(k) for k in range(written.dumps)]
     last = [bisect_right(starts, read.start_s(k)) - 1 for k in range(read.dumps)]
-    return len(other.key) == read.dumps and all(
-        n >= 0 and one.key[n] == other.key[k] for k, n in enumerate(last)
+    return len(read_series.key) == read.dumps and all(
+        n >= 0 and write_series.key[n] == read_series.key[k] for k, n in enumerate(last)
     )

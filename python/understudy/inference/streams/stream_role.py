@@ -103,11 +103,11 @@ class Roles:
     @cached_property
     def _repeated(self) -> dict[int, float]:
         """The largest size of streams of several dumps of new files, by the number of dumps."""
-        found: dict[int, float] = {}
+        largest: dict[int, float] = {}
         for draft in self._written:
             if draft.dumps > 1 and draft.files != "append":
-                found[draft.dumps] = max(found.get(draft.dumps, 0.0), _size(draft))
-        return found
+                largest[draft.dumps] = max(largest.get(draft.dumps, 0.0), _size(draft))
+        return largest
 
     def _all_ranks(self, draft: Draft) -> bool:
         """True if most ranks write, of more than one."""
