@@ -74,7 +74,7 @@ def test_any_design_is_that_of_generalized_least_squares() -> None:
         y = dice.normal(0, 0.1, count)
         one, other = (side(y[sides == k], at[sides == k].tolist()) for k in (0, 1))
         found = night_statistics.measure(one, other)
-        scatter, known = found.scatter, found.scatter.known
+        scatter, known = found.scatter, found.scatter.session_known
         sessions = [scatter.session] if known else []
         if not known or len(found.error) > 1:
             more = 0.01 * (found.shared > 0) * (CHOICE if known else 1)
@@ -157,7 +157,7 @@ def test_the_level_of_one_side_and_its_variability() -> None:
 @pytest.mark.parametrize("blocks", [1, 4, 12])
 def test_what_can_be_found_is_found(in_turn: bool, blocks: int) -> None:
     """In 95 % of a thousand plays of the loss that is told."""
-    scatter = Scatter(night=0.01, session=0.0004, known=True, noise=0.0)
+    scatter = Scatter(night=0.01, session=0.0004, session_known=True, noise=0.0)
     loss = night_statistics.findable(scatter, blocks, in_turn, 1, Rule(nights=0.1))
     dice = np.random.default_rng(8)
     at = np.r_[np.arange(blocks), np.arange(blocks) + (0 if in_turn else blocks)]

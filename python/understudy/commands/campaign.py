@@ -107,26 +107,26 @@ def command(
         raise UnderstudyError("--json and --dry-run: expected one of them")
     follow(live_file)
     rule = Rule(nights=nights_differ)
-    made = Campaign(name=name, system=system, sides=sides, selection=selection)
+    campaign = Campaign(name=name, system=system, sides=sides, selection=selection)
     if dry_run:
-        _show(made, turns, rule)
+        _show(campaign, turns, rule)
         return
     try:
         if submit:
             more = [*words(nights_differ), *(["--all-turns"] if all_turns else [])]
-            _submit(made, turns, nodes, time_limit, more)
+            _submit(campaign, turns, nodes, time_limit, more)
         else:
-            with made.begun():
-                _run(made, turns, all_turns, rule)
+            with campaign.begun():
+                _run(campaign, turns, all_turns, rule)
     except (Ended, KeyboardInterrupt) as caught:  # the latter between two sessions
         ended = caught if isinstance(caught, Ended) else Ended(signal.SIGINT)
         tell(f"{name}: ended by {ended}; the same command goes on with the next turn")
         raise SystemExit(128 + ended.number) from None
-    tell(f"the sides differ in {', '.join(made.differences()) or 'nothing that is recorded'}")
+    tell(f"the sides differ in {', '.join(campaign.differences()) or 'nothing that is recorded'}")
     if as_json:
-        print_json(document("campaign", _as_row(made, turns, rule)))
+        print_json(document("campaign", _as_row(campaign, turns, rule)))
     else:
-        click.echo(shlex.join(made.comparison(words(nights_differ))))
+        click.echo(shlex.join(campaign.comparison(words(nights_differ))))
 
 
 def _submit(
@@ -153,29 +153,32 @@ def _submit(
 
 def _finds(turns: int, rule: Rule) -> str:
     """Smallest losses that so many turns can find in one figure."""
-    found = [
+    losses = [
         f"{night_statistics.findable(scatter, turns, True, 1, rule):.0%} "
         f"where sessions differ by {of:.0%}"
         for of in (QUIET, rule.nights)
-        for scatter in [Scatter(night=0.0, session=of**2, known=True, noise=0.0)]
+        for scatter in [Scatter(night=0.0, session=of**2, session_known=True, noise=0.0)]
     ]
-    return f"{turns} turns find a loss of {', of '.join(found)}"
+    return f"{turns} turns find a loss of {', of '.join(losses)}"
 
 
 def _as_row(campaign: Campaign, turns: int, rule: Rule) -> dict[str, Any]:
     """As JSON, see schemas/campaign.schema.json."""
-    known = campaign.turns()
+    whole_by_turn = campaign.turns()
     return {
         "name": campaign.name,
         "system": campaign.system,
         "selection": list(campaign.selection),
         "sides": {
-            one.name: {"campaign": campaign.of_side(one.name), "settings": one.settings}
-            for one in campaign.sides
+            this_side.name: {
+                "campaign": campaign.of_side(this_side.name),
+                "settings": this_side.settings,
+            }
+            for this_side in campaign.sides
         },
         "turns": turns,
-        "turns_done": [number for number, whole in known.items() if whole],
-        "turns_not_whole": [number for number, whole in known.items() if not whole],
+        "turns_done": [number for number, whole in whole_by_turn.items() if whole],
+        "turns_not_whole": [number for number, whole in whole_by_turn.items() if not whole],
         "differences": campaign.differences(),
         "command": campaign.comparison(words(rule.nights)),
         "comparison": compare.as_row(_comparison(campaign, rule), rule),
@@ -184,10 +187,10 @@ def _as_row(campaign: Campaign, turns: int, rule: Rule) -> dict[str, Any]:
 
 def _decided(campaign: Campaign, rule: Rule) -> str:
     """The decision as a sentence; empty where anything is undecided."""
-    found = _comparison(campaign, replace(rule, alpha=rule.alpha * EARLY))
-    if found.skipped or any(v.state == UNDECIDED for v in found.verdicts):
+    comparison = _comparison(campaign, replace(rule, alpha=rule.alpha * EARLY))
+    if comparison.skipped or any(v.state == UNDECIDED for v in comparison.verdicts):
         return ""
-    return compare.sentence(found) if found.verdicts else ""
+    return compare.sentence(comparison) if comparison.verdicts else ""
 
 
 def _comparison(campaign: Campaign, rule: Rule) -> Comparison:
@@ -206,10 +209,10 @@ def _comparison(campaign: Campaign, rule: Rule) -> Comparison:
 
 
 def _run(campaign: Campaign, turns: int, all_turns: bool, rule: Rule) -> None:
-    known = campaign.turns()
-    for number in (number for number, whole in known.items() if not whole):
+    whole_by_turn = campaign.turns()
+    for number in (number for number, whole in whole_by_turn.items() if not whole):
         tell(f"{campaign.name}: turn {number} is not whole, and does not count")
-    done, turn = sum(known.values()), max(known, default=0)
+    done, turn = sum(whole_by_turn.values()), max(whole_by_turn, default=0)
     tell(f"{campaign.name}: {done} of {turns} turns are done, seed {seed(campaign.name)}")
     tell(_finds(turns, rule))
     times: list[float] = []
@@ -220,14 +223,14 @@ def _run(campaign: Campaign, turns: int, all_turns: bool, rule: Rule) -> None:
 
     while done < turns:
         turn += 1
-        for one in order(campaign.name, turn):
-            found = campaign.run(turn, one, told)
-            times.append(found.took_s)
+        for side_name in order(campaign.name, turn):
+            outcome = campaign.run(turn, side_name, told)
+            times.append(outcome.took_s)
             left = 2 * (turns - done) - (len(times) - 1) % 2 - 1
-            text = f"turn {turn}, {one}: {found}, {seconds(found.took_s)}"
+            text = f"turn {turn}, {side_name}: {outcome}, {seconds(outcome.took_s)}"
             if left:
                 text += f"; about {seconds(left * sum(times) / len(times))} left"
-            tell(text + (f"; {found.log}" if found.failed else ""))
+            tell(text + (f"; {outcome.log}" if outcome.failed else ""))
         done += 1
         if not campaign.turns().get(turn):
             raise UnderstudyError(
@@ -239,18 +242,18 @@ def _run(campaign: Campaign, turns: int, all_turns: bool, rule: Rule) -> None:
 
 
 def _show(campaign: Campaign, turns: int, rule: Rule) -> None:
-    known = campaign.turns()
+    whole_by_turn = campaign.turns()
     longest_s = 0.0
-    first, left = max(known, default=0) + 1, max(0, turns - sum(known.values()))
+    first, left = max(whole_by_turn, default=0) + 1, max(0, turns - sum(whole_by_turn.values()))
     click.echo(f"{campaign.name}: {left} turns of two sessions, seed {seed(campaign.name)}")
     click.echo(_finds(turns, rule))
-    for one in campaign.sides:
-        given = [f"{key}={value}" for key, value in one.environment.items()]
-        click.echo(f"{one.name}: {shlex.join([*given, *campaign.command(one, '-r')])}")
-        total, lines = campaign.listed(one)
+    for this_side in campaign.sides:
+        given = [f"{key}={value}" for key, value in this_side.environment.items()]
+        click.echo(f"{this_side.name}: {shlex.join([*given, *campaign.command(this_side, '-r')])}")
+        total, lines = campaign.listed(this_side)
         longest_s += left * total.longest_s
         for line in lines:
-            click.echo(f"{one.name}: each session: {line}")
+            click.echo(f"{this_side.name}: each session: {line}")
     for turn in range(first, first + left):
         click.echo(f"turn {turn}: {', '.join(order(campaign.name, turn))}")
     click.echo(

@@ -20,9 +20,9 @@ NOT_RECORDED = "not recorded"
 def render(verdict: Verdict) -> str:
     """The HTML."""
     used = evidence(verdict)
-    made = environment()
-    made.filters["condition"] = lambda run: runs.short_hash(runs.condition(run))
-    text = made.get_template("acceptance.html").render(
+    templates = environment()
+    templates.filters["condition"] = lambda run: runs.short_hash(runs.condition(run))
+    text = templates.get_template("acceptance.html").render(
         acceptance=verdict.acceptance,
         verdict=verdict,
         night=units.quantity(verdict.acceptance.night_s, units.SECONDS),
@@ -35,29 +35,29 @@ def render(verdict: Verdict) -> str:
 
 def evidence(verdict: Verdict) -> list[Run]:
     """The runs that marks are of, each once, by their start."""
-    found = {row.run.identity.id: row.run for f in verdict.findings for row in f.rows}
-    return sorted(found.values(), key=lambda run: (run.identity.time, run.identity.id))
+    runs_by_id = {row.run.identity.id: row.run for f in verdict.findings for row in f.rows}
+    return sorted(runs_by_id.values(), key=lambda run: (run.identity.time, run.identity.id))
 
 
 def origins(used: list[Run]) -> list[tuple[str, str, str, int]]:
     """(what, name, hash or version, number of runs) of all that the runs were made with."""
-    found: Counter[tuple[str, str, str]] = Counter()
+    counts: Counter[tuple[str, str, str]] = Counter()
     for run in used:
         played, software = run.producer.workload, run.software
         if played is not None:
-            found["workload", played.name, played.sha256] += 1
-        found["program", run.producer.name, software.program_sha256 or NOT_RECORDED] += 1
+            counts["workload", played.name, played.sha256] += 1
+        counts["program", run.producer.name, software.program_sha256 or NOT_RECORDED] += 1
         commit = f" {software.commit}" if software.commit else ""
-        found["understudy", "version and commit", f"{software.version}{commit}"] += 1
-        found["MPI", "", software.mpi or NOT_RECORDED] += 1
+        counts["understudy", "version and commit", f"{software.version}{commit}"] += 1
+        counts["MPI", "", software.mpi or NOT_RECORDED] += 1
         for name, version in software.libraries.items():
-            found["library", name, version] += 1
-        found["environment", "lock of Spack", software.spack_lock or NOT_RECORDED] += 1
-        found["configuration", "condition", runs.short_hash(runs.condition(run))] += 1
+            counts["library", name, version] += 1
+        counts["environment", "lock of Spack", software.spack_lock or NOT_RECORDED] += 1
+        counts["configuration", "condition", runs.short_hash(runs.condition(run))] += 1
     order = ("workload", "program", "understudy", "MPI", "library", "environment", "configuration")
     return [
         (*key, count)
-        for key, count in sorted(found.items(), key=lambda item: (order.index(item[0][0]), item))
+        for key, count in sorted(counts.items(), key=lambda item: (order.index(item[0][0]), item))
     ]
 
 

@@ -52,11 +52,11 @@ class Compared:
     messages: Sequence[str]
 
 
-def render(found: Compared) -> str:
+def render(compared: Compared) -> str:
     """The HTML."""
     text = (
         environment()
         .get_template("comparison.html")
-        .render(found=found, role_colours=colours.ROLE_COLOURS, version=__version__)
+        .render(compared=compared, role_colours=colours.ROLE_COLOURS, version=__version__)
     )
     return printable(text)

@@ -47,8 +47,10 @@ class Drawer:
 
 def drawers(paths: Iterable[Path] | None = None) -> list[Drawer]:
     """Every figure, by default of all plugin directories, in the order of the page."""
-    found = [_drawer(p) for p in (files("figures", ".py").values() if paths is None else paths)]
-    return sorted(found, key=lambda d: (d.order, d.name))
+    all_drawers = [
+        _drawer(p) for p in (files("figures", ".py").values() if paths is None else paths)
+    ]
+    return sorted(all_drawers, key=lambda d: (d.order, d.name))
 
 
 def _drawer(path: Path) -> Drawer:

@@ -151,14 +151,14 @@ def render(
     of_workloads = [d for d in drawers if d.of == figures.WORKLOAD]
     tell = undrawn or _raise
     additions = list(_additions())
-    found = summary.summarize(cases, failed, study, skipped, additions, others)
+    page_summary = summary.summarize(cases, failed, study, skipped, additions, others)
     changes = last_two_sessions.changes(cases, rule)
-    place_rows = file_system_speeds.places(found.cases)
-    first = headline.headline(found, place_rows, changes)
+    place_rows = file_system_speeds.places(page_summary.cases)
+    first = headline.headline(page_summary, place_rows, changes)
     full, left = {}, FIGURE_BYTES
-    cases = _attention(cases, found)
-    made = environment()
-    made.filters |= {
+    cases = _attention(cases, page_summary)
+    templates = environment()
+    templates.filters |= {
         "layout": _layout,
         "sizes": _sizes,
         "interval": _interval,
@@ -167,7 +167,7 @@ def render(
     }
 
     def fill(template: str, **values: Any) -> str:
-        return Markup(made.get_template(template).render(**values))
+        return Markup(templates.get_template(template).render(**values))
 
     added = {
         id(case): Markup().join(addition.tables(case, fill) for addition in additions)
@@ -186,18 +186,18 @@ def render(
     pictures = _pictures(study, figures.TRANSFER, drawers, tell) if study and study.cases else []
     book = Book(cases=cases, beside=beside, runs=others)
     book_pictures = _pictures(book, figures.PAGE, drawers, tell)
-    filters = _filters(found)
+    filters = _filters(page_summary)
     runs = [run for case in cases for condition in case.conditions for run in condition.runs]
-    every = [*(run.run for run in runs), *(one.run for one in failed), *others]
-    measured = _measured(every, len(found.cases))
-    told([*first, measured], found)
-    made.filters |= {
-        "place": file_system_speeds.names(found.cases),
+    every = [*(run.run for run in runs), *(run.run for run in failed), *others]
+    measured = _measured(every, len(page_summary.cases))
+    told([*first, measured], page_summary)
+    templates.filters |= {
+        "place": file_system_speeds.names(page_summary.cases),
         "colour": lambda place: colours.place_colour(place, book.places),
     }
     paths = [*(run.path for run in runs), *(run.path for run in failed)]
     root = os.path.commonpath([path.parent for path in paths]) if paths else ""
-    text = made.get_template("page.html").render(
+    text = templates.get_template("page.html").render(
         version=__version__,
         sections=sections,
         study=study,
@@ -205,15 +205,15 @@ def render(
         parts=[p for addition in additions for p in addition.parts(cases, others, fill)],
         study_pictures=pictures,
         beside=beside,
-        summary=found,
+        summary=page_summary,
         filters=filters,
         marks=_marks(filters),
         book_pictures=book_pictures,
         in_full=len(full),
-        matrix=matrix(found.cases),
+        matrix=matrix(page_summary.cases),
         headline=first,
         changes=changes,
-        steps=found.next_steps(changes.places[0][0] if changes and changes.places else ""),
+        steps=page_summary.next_steps(changes.places[0][0] if changes and changes.places else ""),
         places=place_rows,
         lead=_lead(sections),
         measured=measured,
@@ -238,8 +238,8 @@ def _additions() -> Iterator[Addition]:
 
 def _lead(sections: Sequence[Section]) -> tuple[Section, Picture] | None:
     """The first original beside its replica, which stands at the head of the page."""
-    found = ((s, picture) for s in sections for picture in s.pictures if picture.name == LEAD)
-    return next(found, None)
+    leads = ((s, picture) for s in sections for picture in s.pictures if picture.name == LEAD)
+    return next(leads, None)
 
 
 def _measured(runs: Sequence[Run], cases: int) -> str:
@@ -252,10 +252,12 @@ def _measured(runs: Sequence[Run], cases: int) -> str:
         return ""
     when = dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}"
     where = f" on {', '.join(systems)}" if systems else ""
-    own = f", session {sessions[0]}" if len(sessions) == 1 else f", {len(sessions)} sessions"
+    session_words = (
+        f", session {sessions[0]}" if len(sessions) == 1 else f", {len(sessions)} sessions"
+    )
     alike = "; runs under equal conditions are one case" if cases < len(runs) else ""
     counts = f"{len(runs):,} runs of {cases:,} cases{alike}"
-    return f"Measured {when}{where}{own if sessions else ''}: {counts}."
+    return f"Measured {when}{where}{session_words if sessions else ''}: {counts}."
 
 
 def _figure(value: float, unit: str) -> str:
@@ -282,8 +284,8 @@ def _pictures(
     drawers: Sequence[figures.Drawer],
     undrawn: Callable[[UnderstudyError], None],
 ) -> list[Picture]:
-    found = [d for d in drawers if d.of == of]
-    return [picture for drawer in found for picture in _picture(study, drawer, undrawn)]
+    chosen_drawers = [d for d in drawers if d.of == of]
+    return [picture for drawer in chosen_drawers for picture in _picture(study, drawer, undrawn)]
 
 
 def _picture(
@@ -402,14 +404,14 @@ def _played(case: Case, name: str) -> list[int]:
     )
 
 
-def _filters(found: summary.Summary) -> list[tuple[str, list[str]]]:
+def _filters(page_summary: summary.Summary) -> list[tuple[str, list[str]]]:
     """Filters of the page, and their values; none that has one value."""
-    known = (
-        ("system", {case.system for case in found.cases}),
-        ("workload", {case.name for case in found.cases}),
-        ("method", {case.method for case in found.cases}),
+    choices = (
+        ("system", {case.system for case in page_summary.cases}),
+        ("workload", {case.name for case in page_summary.cases}),
+        ("method", {case.method for case in page_summary.cases}),
     )
-    return [(name, sorted(values)) for name, values in known if len(values) > 1]
+    return [(name, sorted(values)) for name, values in choices if len(values) > 1]
 
 
 def _marks(filters: Sequence[tuple[str, list[str]]]) -> Callable[..., Markup]:
@@ -418,8 +420,8 @@ def _marks(filters: Sequence[tuple[str, list[str]]]) -> Callable[..., Markup]:
 
     def marks(**values: Sequence[str]) -> Markup:
         words = [
-            f' data-{name}="{" ".join(_numbers(numbers[name], found))}"'
-            for name, found in values.items()
+            f' data-{name}="{" ".join(_numbers(numbers[name], row_values))}"'
+            for name, row_values in values.items()
             if name in numbers
         ]
         return Markup("".join(words))
@@ -427,14 +429,14 @@ def _marks(filters: Sequence[tuple[str, list[str]]]) -> Callable[..., Markup]:
     return marks
 
 
-def _numbers(known: dict[str, int], values: Sequence[str]) -> list[str]:
-    return sorted({str(known[v]) for v in values if v in known})
+def _numbers(numbers: dict[str, int], values: Sequence[str]) -> list[str]:
+    return sorted({str(numbers[v]) for v in values if v in numbers})
 
 
-def _attention(cases: Sequence[Case], found: summary.Summary) -> list[Case]:
+def _attention(cases: Sequence[Case], page_summary: summary.Summary) -> list[Case]:
     """The cases, those with the worst verdicts first, of equal ones those with most to show: more
     dumps in more conditions."""
-    worst = {one.anchor: one.state for one in reversed(found.cases)}
+    worst = {judged_case.anchor: judged_case.state for judged_case in reversed(page_summary.cases)}
     states = summary.WORST_FIRST
 
     def order(case: Case) -> tuple[int, int, str]:
@@ -447,7 +449,7 @@ def _attention(cases: Sequence[Case], found: summary.Summary) -> list[Case]:
 
 def _environments(cases: Sequence[Case]) -> Environments:
     """Environments of the runs of each place; several values where they differ."""
-    found: dict[str, dict[str, set[str]]] = {}
+    values_by_fact: dict[str, dict[str, set[str]]] = {}
     for run in (r for case in cases for condition in case.conditions for r in condition.runs):
         e, storage, software = run.measurement.environment, run.run.storage, run.run.software
         facts = {
@@ -467,11 +469,11 @@ def _environments(cases: Sequence[Case]) -> Environments:
             "understudy": " ".join(filter(None, (software.version, (software.commit or "")[:8]))),
         }
         for name, value in facts.items():
-            found.setdefault(name, {}).setdefault(run.place, set()).add(value)
-    places = sorted(next(iter(found.values()), {}))
+            values_by_fact.setdefault(name, {}).setdefault(run.place, set()).add(value)
+    places = sorted(next(iter(values_by_fact.values()), {}))
     rows = [
         (name, [sorted(filter(None, by_place[p]), key=_natural) for p in places])
-        for name, by_place in found.items()
+        for name, by_place in values_by_fact.items()
     ]
     return Environments(places=places, rows=rows)
 
@@ -483,11 +485,11 @@ def _natural(text: str) -> list[tuple[int, str]]:
     ]
 
 
-def _estimate(found: Estimate, write: Callable[[float], str] = units.percent) -> str:
+def _estimate(estimate: Estimate, write: Callable[[float], str] = units.percent) -> str:
     """A value with its interval; by default an error."""
-    if not math.isfinite(found.low + found.high):
-        return f"{write(found.value)} (one run has no interval)"
-    return f"{write(found.value)} ({write(found.low)} \N{EN DASH} {write(found.high)})"
+    if not math.isfinite(estimate.low + estimate.high):
+        return f"{write(estimate.value)} (one run has no interval)"
+    return f"{write(estimate.value)} ({write(estimate.low)} \N{EN DASH} {write(estimate.high)})"
 
 
 def _layout(stream: Stream) -> str:

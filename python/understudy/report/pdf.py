@@ -22,8 +22,8 @@ def browser() -> str | None:
 def arguments(home: str) -> list[str]:
     """For a browser without a screen, whose files are in `home`. As root, Chromium runs without
     its sandbox or not at all; our pages load nothing."""
-    own = ["--headless", "--disable-gpu", "--disable-dev-shm-usage", f"--user-data-dir={home}"]
-    return own + (["--no-sandbox"] if os.geteuid() == 0 else [])
+    options = ["--headless", "--disable-gpu", "--disable-dev-shm-usage", f"--user-data-dir={home}"]
+    return options + (["--no-sandbox"] if os.geteuid() == 0 else [])
 
 
 def write(html: Path, path: Path, time: str) -> None:

@@ -11,14 +11,14 @@ from understudy.paths import where
 
 def environment() -> jinja2.Environment:
     """Names that a template does not know are errors."""
-    made = jinja2.Environment(
+    jinja_environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader([where("templates"), *studies.directories("templates")]),
         autoescape=True,
         trim_blocks=True,
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
     )
-    made.filters |= {
+    jinja_environment.filters |= {
         "size": units.size,
         "exact": units.exact,
         "rate": units.rate,
@@ -28,7 +28,7 @@ def environment() -> jinja2.Environment:
         "three": units.three,
         "breakable": breakable,
     }
-    return made
+    return jinja_environment
 
 
 def breakable(name: str) -> Markup:

@@ -22,21 +22,21 @@ from understudy.units import plural
 FAILURES_AT = 0.04  # of the height of a figure
 
 
-def render(system: str, found: Trend) -> str:
+def render(system: str, trend: Trend) -> str:
     """The HTML; text from records is escaped."""
-    made = environment()
-    made.filters |= {
+    templates = environment()
+    templates.filters |= {
         "change": change,
         "day": day,
         "upgraded": _upgraded,
         "value": units_of,
     }
-    text = made.get_template("trend.html").render(
+    text = templates.get_template("trend.html").render(
         system=system,
-        trend=found,
-        summary=summary(found),
-        upgrades=upgrades(found.upgrades),
-        failures=failures(found.failures),
+        trend=trend,
+        summary=summary(trend),
+        upgrades=upgrades(trend.upgrades),
+        failures=failures(trend.failures),
         colours=colours.TREND_COLOURS,
         role_colours=colours.ROLE_COLOURS,
         version=__version__,
@@ -45,37 +45,38 @@ def render(system: str, found: Trend) -> str:
     return printable(text)
 
 
-def summary(found: Trend) -> str:
+def summary(trend: Trend) -> str:
     """One line: what is open, what drifts, what failed."""
-    steps = [step for figure in found.figures for step in figure.changes]
-    known = sum(step.known is not None for step in steps)
+    steps = [step for figure in trend.figures for step in figure.changes]
+    acknowledged = sum(step.acknowledgement is not None for step in steps)
+    open_changes = plural(len(steps) - acknowledged, "open change")
     return (
-        f"{plural(len(found.figures), 'figure')}: {plural(len(steps) - known, 'open change')}, "
-        f"{known} acknowledged, "
-        f"{plural(len(upgrades(found.upgrades)), 'upgrade')}; failed runs: {len(found.failures)} "
-        f"of {found.runs}"
+        f"{plural(len(trend.figures), 'figure')}: {open_changes}, {acknowledged} acknowledged, "
+        f"{plural(len(upgrades(trend.upgrades)), 'upgrade')}; failed runs: {len(trend.failures)} "
+        f"of {trend.runs}"
     )
 
 
-def lines(found: Trend) -> Iterator[str]:
+def lines(trend: Trend) -> Iterator[str]:
     """The same as the page, for a terminal."""
-    for figure in found.figures:
+    for figure in trend.figures:
         for step in figure.open:
             yield one_line(f"change: {figure.name}: {change(step, figure)}")
-    for failure in failures(found.failures):
+    for failure in failures(trend.failures):
         yield one_line(f"failed: {failure.subject}: {day(failure.time)}: {failure.why}")
-    for time, what in upgrades(found.upgrades):
+    for time, what in upgrades(trend.upgrades):
         yield one_line(f"upgrade: {time}: {what}")
-    for figure in found.figures:
+    for figure in trend.figures:
         for step in figure.changes:
-            if step.known is not None:
-                text = f"{change(step, figure)}; {step.known.by}: {step.known.why}"
+            if step.acknowledgement is not None:
+                by, why = step.acknowledgement.by, step.acknowledgement.why
+                text = f"{change(step, figure)}; {by}: {why}"
                 yield one_line(f"acknowledged: {figure.name}: {text}")
-    yield summary(found)
+    yield summary(trend)
 
 
 def as_row(
-    system: str, partition: str | None, found: Trend, rule: Rule, unread: Sequence[str]
+    system: str, partition: str | None, trend: Trend, rule: Rule, unread: Sequence[str]
 ) -> dict[str, Any]:
     """As JSON, see schemas/trend.schema.json."""
     return {
@@ -84,15 +85,17 @@ def as_row(
         "nights_differ": rule.nights,
         "effect": rule.effect,
         "alpha": rule.alpha,
-        "summary": summary(found),
-        "runs": found.runs,
-        "figures": [_figure_row(figure) for figure in found.figures],
+        "summary": summary(trend),
+        "runs": trend.runs,
+        "figures": [_figure_row(figure) for figure in trend.figures],
         "failures": [
-            asdict(one.subject) | {"time": one.time, "why": one.why} for one in found.failures
+            asdict(failure.subject) | {"time": failure.time, "why": failure.why}
+            for failure in trend.failures
         ],
         "upgrades": [
-            asdict(one.subject) | {"before": one.before, "time": one.time, "what": list(one.what)}
-            for one in found.upgrades
+            asdict(upgrade.subject)
+            | {"before": upgrade.before, "time": upgrade.time, "what": list(upgrade.what)}
+            for upgrade in trend.upgrades
         ],
         "unread": len(unread),
         "unread_records": list(unread),
@@ -124,9 +127,9 @@ def _figure_row(figure: Figure) -> dict[str, Any]:
                 "level_after": step.high,
                 "drift": step.drift,
                 "confirmed": step.confirmed,
-                "open": step.known is None,
-                "acknowledged_by": step.known and step.known.by,
-                "acknowledged_why": step.known and step.known.why,
+                "open": step.acknowledgement is None,
+                "acknowledged_by": step.acknowledgement and step.acknowledgement.by,
+                "acknowledged_why": step.acknowledgement and step.acknowledgement.why,
             }
             for step in figure.changes
         ],
@@ -163,13 +166,12 @@ def _bounds(step: Step, figure: Figure) -> tuple[int, int, int]:
 
 def upgrades(every: Iterable[Upgrade]) -> list[tuple[str, str]]:
     """Days and versions, those of several cases once."""
-    found = {(day(one.time), "; ".join(one.what)): None for one in every}
-    return list(found)
+    return list(dict.fromkeys((day(u.time), "; ".join(u.what)) for u in every))
 
 
 def failures(every: Iterable[Failure]) -> list[Failure]:
     """The newest first."""
-    return sorted(every, key=lambda one: one.time, reverse=True)
+    return sorted(every, key=lambda failure: failure.time, reverse=True)
 
 
 def day(time: str) -> str:
@@ -186,7 +188,9 @@ def picture(number: int, figure: Figure) -> Markup:
     sessions = zip(figure.series.times, figure.values, strict=True)
     titles = {
         "session": [f"{_minute(time)}: {units_of(value, unit)}" for time, value in sessions],
-        "failed": [f"failed {_minute(one.time)}: {one.why}" for one in figure.failures],
+        "failed": [
+            f"failed {_minute(failure.time)}: {failure.why}" for failure in figure.failures
+        ],
     }
     titles |= {f"upgrade-{k}": [text] for k, text in enumerate(map(_upgraded, figure.upgrades))}
     titles |= {f"change-{k}": [change(s, figure)] for k, s in enumerate(figure.changes)}
@@ -203,8 +207,8 @@ def draw(figure: Figure) -> MatplotlibFigure:
     divisor, unit = _unit(max(figure.values), series.unit)
     drawn = MatplotlibFigure(figsize=(10.5, 2.4))
     axes = drawn.subplots()
-    for k, one in enumerate(figure.upgrades):
-        ends = _date(one.before), _date(one.time)
+    for k, upgrade in enumerate(figure.upgrades):
+        ends = _date(upgrade.before), _date(upgrade.time)
         axes.axvspan(*ends, color=colour["upgrade"], alpha=0.12, gid=f"upgrade-{k}")
         axes.axvline(ends[1], color=colour["upgrade"], ls="--")
     for k, step in enumerate(figure.changes):
@@ -215,7 +219,7 @@ def draw(figure: Figure) -> MatplotlibFigure:
         axes.plot(times[begin:end], level, color=colour["fit"], lw=2, label="level")
     values = [value / divisor for value in figure.values]
     axes.plot(times, values, "o", color=colour["session"], label="session", gid="session")
-    failed = [_date(one.time) for one in figure.failures]
+    failed = [_date(failure.time) for failure in figure.failures]
     axes.plot(
         failed,
         [FAILURES_AT] * len(failed),
@@ -235,8 +239,8 @@ def draw(figure: Figure) -> MatplotlibFigure:
     return drawn
 
 
-def _upgraded(one: Upgrade) -> str:
-    return f"Upgrade by {day(one.time)}: {'; '.join(one.what)}"
+def _upgraded(upgrade: Upgrade) -> str:
+    return f"Upgrade by {day(upgrade.time)}: {'; '.join(upgrade.what)}"
 
 
 def _unit(largest: float, unit: str) -> tuple[float, str]:

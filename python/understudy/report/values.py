@@ -37,7 +37,7 @@ def csv_of(figure: Figure) -> str:
         panel = axes.get_title("left") or axes.get_title() or f"panel {k + 1}"
         names = [_categories(axis) for axis in (axes.xaxis, axes.yaxis)]
         for series, x, y in _points(axes):
-            cells = [_cell(v, known) for v, known in zip((x, y), names, strict=True)]
+            cells = [_cell(v, axis_names) for v, axis_names in zip((x, y), names, strict=True)]
             if "" not in cells:
                 if not left:
                     write.writerow([f"the first {MAX_VALUES} values; all are in the records"])
@@ -52,9 +52,9 @@ def rasterize(figure: Figure) -> None:
     """Have what has more values than that be one image of an SVG, and not an element for each."""
     for axes in figure.axes:
         sizes: dict[Any, int] = {line: np.size(line.get_xdata()) for line in axes.get_lines()}
-        for found in axes.collections:
-            corners = sum(np.size(path.vertices) for path in found.get_paths()) // 2
-            sizes[found] = max(corners, np.size(found.get_offsets()) // 2)
+        for collection in axes.collections:
+            corners = sum(np.size(path.vertices) for path in collection.get_paths()) // 2
+            sizes[collection] = max(corners, np.size(collection.get_offsets()) // 2)
         for bars in (c for c in axes.containers if isinstance(c, BarContainer)):
             sizes |= dict.fromkeys(bars.patches, len(bars.patches))
         for artist, size in sizes.items():
@@ -73,12 +73,12 @@ def _points(axes: Axes) -> Iterator[Point]:
                 yield _name(bars), bar.get_width(), middle[1]
             else:
                 yield _name(bars), middle[0], bar.get_height()
-    for found in axes.collections:
-        if isinstance(found, PathCollection):
-            points = np.asarray(found.get_offsets())
-            yield from _series(_name(found), points[:, 0], points[:, 1])
-        elif isinstance(found, LineCollection):
-            for segment in found.get_segments():
+    for collection in axes.collections:
+        if isinstance(collection, PathCollection):
+            points = np.asarray(collection.get_offsets())
+            yield from _series(_name(collection), points[:, 0], points[:, 1])
+        elif isinstance(collection, LineCollection):
+            for segment in collection.get_segments():
                 yield from _series("range", segment[:, 0], segment[:, 1])
     for image in axes.get_images():
         for (row, column), value in np.ndenumerate(np.asarray(image.get_array(), float)):
@@ -104,14 +104,14 @@ def _categories(axis: Any) -> dict[float, str]:
     return {float(t): s for t, s in zip(axis.get_majorticklocs(), texts, strict=False) if s}
 
 
-def _cell(value: Any, known: dict[float, str]) -> str:
+def _cell(value: Any, axis_names: dict[float, str]) -> str:
     try:
         number = float(value)
     except (TypeError, ValueError):
         return _text(str(value))
     if not math.isfinite(number):
         return ""
-    name = known.get(number, known.get(round(number)))  # beside others of its category
+    name = axis_names.get(number, axis_names.get(round(number)))  # beside others of its category
     return f"{number:.6g}" if name is None else _text(name)
 
 

@@ -85,15 +85,15 @@ def _quantile(
     mark: Mark, measurement: Measurement, seconds: Callable[[DumpResult], float]
 ) -> Iterator[float]:
     assert isinstance(measurement, Played | ProgramRun) and mark.quantile, "of dumps"
-    found = [
+    dump_s = [
         seconds(dump)
         for repetition in measurement.repetitions
         for stream in repetition.streams
         if belongs(mark, stream.name, stream.operation)
         for dump in stream.dumps
     ]
-    if found:
-        yield metrics.quantile(found, mark.quantile)
+    if dump_s:
+        yield metrics.quantile(dump_s, mark.quantile)
 
 
 def _rates(mark: Mark, run: Run, measurement: Measurement) -> Iterator[float]:
@@ -105,9 +105,13 @@ def _rates(mark: Mark, run: Run, measurement: Measurement) -> Iterator[float]:
 def errors(mark: Mark, run: Run, measurement: Measurement) -> Iterator[float]:
     """The size of the worst error of payload."""
     assert isinstance(measurement, Played), "of the player"
-    one = Measured(path=Path(RECORD_FILE), run=run, measurement=measurement)
+    measured = Measured(path=Path(RECORD_FILE), run=run, measurement=measurement)
     alone = Condition(
-        method=method_of(one), facts=(), place=one.place, arm=run.identity.arm, runs=(one,)
+        method=method_of(measured),
+        facts=(),
+        place=measured.place,
+        arm=run.identity.arm,
+        runs=(measured,),
     )
     yield abs(metrics.condition_error(alone))
 

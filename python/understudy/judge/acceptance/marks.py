@@ -92,25 +92,25 @@ class Finding:
     @property
     def served(self) -> str:
         """Source of the values, by the worst of the runs."""
-        found = {row.served for row in self.rows if row.failure is None}
-        return next((s for s in (CACHE, UNKNOWN, MEMORY, STORAGE) if s in found), "not measured")
+        sources = {row.served for row in self.rows if row.failure is None}
+        return next((s for s in (CACHE, UNKNOWN, MEMORY, STORAGE) if s in sources), "not measured")
 
     @property
     def warning(self) -> str:
         """Warning of runs that move too few bytes, or are not pinned; empty if there is none."""
         small = [row.small for row in self.rows if row.small]
-        found = []
+        warnings = []
         if small and not self.mark.cache_allowed:
-            found.append(
+            warnings.append(
                 f"{len(small)} of {len(self.rows)} runs move less than the memory of their nodes, "
                 f"such as {small[0]}: caches of servers may take it, too"
             )
         played = {r.run.producer.workload.sha256 for r in self.rows if r.run.producer.workload}
         if self.pinned is None and played:
-            found.append(
+            warnings.append(
                 f"nothing pins what ran: state workload_sha256: {', '.join(sorted(played))}"
             )
-        return "; ".join(found)
+        return "; ".join(warnings)
 
     @property
     def result(self) -> str:
@@ -162,8 +162,8 @@ class Verdict:
 
     @property
     def state(self) -> str:
-        found = {f.state for f in self.findings} | ({UNDECIDED} if self.unread else set())
-        return next(s for s in STATES if s in found)
+        states = {f.state for f in self.findings} | ({UNDECIDED} if self.unread else set())
+        return next(s for s in STATES if s in states)
 
     def count(self, state: str) -> int:
         return sum(finding.state == state for finding in self.findings)
@@ -202,7 +202,7 @@ class Verdict:
 
 def judge(
     acceptance: Acceptance,
-    found: Iterable[Run],
+    all_runs: Iterable[Run],
     unread: Iterable[str] = (),
     plan: Plan | None = None,
     kept: str = NO_LEDGER,
@@ -217,7 +217,7 @@ def judge(
                 f"expected the SHA-256 {plan.marks_sha256}, found {acceptance.sha256}"
             )
         planned = frozenset(plan.turn(k) for k in range(1, plan.sessions + 1))
-    counted = [run for run in found if acceptance.covers(run.place.system, run.identity.time)]
+    counted = [run for run in all_runs if acceptance.covers(run.place.system, run.identity.time)]
     nights = _nights(counted, acceptance.night_s)
     claimed: set[str] = set()
     findings = []
@@ -226,14 +226,14 @@ def judge(
         claimed |= {run.identity.id for run in of_mark}
         pinned = pinned_runs.pin(mark)
         why = {run.identity.id: pinned_runs.differs(run, mark, pinned, planned) for run in of_mark}
-        own = [run for run in of_mark if not why[run.identity.id]]
-        made = _finding(mark, own, nights, rule)
-        if not own and (lacking := pinned_runs.lacking(mark, counted)):
-            made = replace(made, why=lacking)
-        made = replace(made, left_out=tuple(filter(None, why.values())), pinned=pinned)
-        if made.left_out and not own:
-            made = replace(made, why=f"not run; {made.omitted}")
-        findings.append(_whole(made, plan))
+        used_runs = [run for run in of_mark if not why[run.identity.id]]
+        finding = _finding(mark, used_runs, nights, rule)
+        if not used_runs and (lacking := pinned_runs.lacking(mark, counted)):
+            finding = replace(finding, why=lacking)
+        finding = replace(finding, left_out=tuple(filter(None, why.values())), pinned=pinned)
+        if finding.left_out and not used_runs:
+            finding = replace(finding, why=f"not run; {finding.omitted}")
+        findings.append(_whole(finding, plan))
     times = [run.identity.time for run in counted]
     return Verdict(
         acceptance=acceptance,
@@ -249,27 +249,29 @@ def judge(
     )
 
 
-def _whole(made: Finding, plan: Plan | None) -> Finding:
+def _whole(finding: Finding, plan: Plan | None) -> Finding:
     """Turn a pass into undecided if sessions are missing."""
     if plan is None:
-        return made
-    run = {row.run.identity.turn for row in made.rows}
+        return finding
+    run = {row.run.identity.turn for row in finding.rows}
     missing = tuple(k for k in range(1, plan.sessions + 1) if plan.turn(k) not in run)
-    made = replace(made, missing=missing)
-    if not missing or made.state != PASS:
-        return made
+    finding = replace(finding, missing=missing)
+    if not missing or finding.state != PASS:
+        return finding
     named = ", ".join(map(str, missing))
-    return _with(made, UNDECIDED, f"{made.why}, but sessions of the plan are missing: {named}")
+    return _with(
+        finding, UNDECIDED, f"{finding.why}, but sessions of the plan are missing: {named}"
+    )
 
 
 def _session(run: Run) -> str:
     return run.identity.session or f"{BY_HAND} {run.identity.time[:10]}"
 
 
-def _nights(found: Iterable[Run], night_s: float) -> Mapping[str, int]:
+def _nights(all_runs: Iterable[Run], night_s: float) -> Mapping[str, int]:
     """The night of each session."""
     begun: dict[str, str] = {}
-    for run in found:
+    for run in all_runs:
         name = _session(run)
         begun[name] = min(run.identity.time, begun.get(name, run.identity.time))
     return nights_of(begun, night_s / 3600)
@@ -321,8 +323,10 @@ def _small(mark: Mark, run: Run, measurement: Measurement) -> str:
 
 def _nothing(mark: Mark, measurement: Measurement) -> str:
     if isinstance(measurement, Benchmark):
-        known = {rate.operation for rate in measurement.rates}
-        return f"no figure of {mark.operation}, only of {', '.join(sorted(known)) or 'nothing'}"
+        operations = {rate.operation for rate in measurement.rates}
+        return (
+            f"no figure of {mark.operation}, only of {', '.join(sorted(operations)) or 'nothing'}"
+        )
     names = {s.name for r in measurement.repetitions for s in r.streams}
     what = f"stream {mark.stream}" if mark.stream else f"stream to {mark.operation or READ}"
     return f"no {what}; the runs have {', '.join(sorted(names)) or 'none'}"
@@ -360,35 +364,39 @@ def _names(mark: Mark, measurement: Measurement) -> set[str]:
 # -- verdicts ------------------------------------------------------------------------------------
 
 
-def _finding(mark: Mark, own: Sequence[Run], nights: Mapping[str, int], rule: Rule) -> Finding:
-    if not own:
+def _finding(
+    mark: Mark, mark_runs: Sequence[Run], nights: Mapping[str, int], rule: Rule
+) -> Finding:
+    if not mark_runs:
         return Finding(mark=mark, state=UNDECIDED, why="not run")
     try:
         rows = tuple(
             replace(row, night=nights[row.session])
-            for row in sorted((_row(mark, run) for run in own), key=_order)
+            for row in sorted((_row(mark, run) for run in mark_runs), key=_order)
         )
     except UnderstudyError as error:
         bare = tuple(
-            RunRow(run=run, values=(), failure=run.failure, served=UNKNOWN) for run in own
+            RunRow(run=run, values=(), failure=run.failure, served=UNKNOWN) for run in mark_runs
         )
         return Finding(mark=mark, state=UNDECIDED, why=str(error), rows=bare)
-    made = _judged(mark, rows, rule)
+    finding = _judged(mark, rows, rule)
     failed = [row for row in rows if row.failure is not None]
     if len(failed) > mark.allow_failed:
         why = f"{len(failed)} of {len(rows)} runs failed, at most {mark.allow_failed} may"
-        return _with(made, FAIL, f"{why}; {made.why}" if made.why else why)
+        return _with(finding, FAIL, f"{why}; {finding.why}" if finding.why else why)
     if failed:
-        return _with(made, made.state, f"{made.why}; {len(failed)} of {len(rows)} runs failed")
-    return made
+        return _with(
+            finding, finding.state, f"{finding.why}; {len(failed)} of {len(rows)} runs failed"
+        )
+    return finding
 
 
 def _order(row: RunRow) -> tuple[str, str]:
     return row.run.identity.time, row.run.identity.id
 
 
-def _with(made: Finding, state: str, why: str) -> Finding:
-    return replace(made, state=state, why=why)
+def _with(finding: Finding, state: str, why: str) -> Finding:
+    return replace(finding, state=state, why=why)
 
 
 def _judged(mark: Mark, rows: tuple[RunRow, ...], rule: Rule) -> Finding:
@@ -398,17 +406,17 @@ def _judged(mark: Mark, rows: tuple[RunRow, ...], rule: Rule) -> Finding:
     if not good:
         return Finding(mark=mark, state=UNDECIDED, why="no run was measured", rows=rows)
     every = mark.statistic == EVERY
-    made = _every(mark, rows, good) if every else _median(mark, rows, good, rule)
-    if made.state == FAIL and every:
-        return made
+    finding = _every(mark, rows, good) if every else _median(mark, rows, good, rule)
+    if finding.state == FAIL and every:
+        return finding
     if differing := _differing(good):
         why = f"the runs are of different conditions, they differ in {differing}: use where"
-        return _with(made, UNDECIDED, why)
-    if made.state == PASS and not mark.cache_allowed and made.served in (CACHE, UNKNOWN):
+        return _with(finding, UNDECIDED, why)
+    if finding.state == PASS and not mark.cache_allowed and finding.served in (CACHE, UNKNOWN):
         words = {CACHE: "the page cache may have served it", UNKNOWN: "cache or storage: unknown"}
-        how = "; ".join(dict.fromkeys(row.remedy for row in good if row.served == made.served))
-        return _with(made, UNDECIDED, f"{made.why}, but {words[made.served]}: {how}")
-    return made
+        how = "; ".join(dict.fromkeys(row.remedy for row in good if row.served == finding.served))
+        return _with(finding, UNDECIDED, f"{finding.why}, but {words[finding.served]}: {how}")
+    return finding
 
 
 def _differing(good: Sequence[RunRow]) -> str:
@@ -423,19 +431,19 @@ def _every(mark: Mark, rows: tuple[RunRow, ...], good: Sequence[RunRow]) -> Find
     values = [value for row in good for value in row.values]
     worst = min(values) if mark.at_least else max(values)
     reached = worst >= mark.limit if mark.at_least else worst <= mark.limit
-    made = Finding(mark=mark, state=PASS if reached else FAIL, why="", rows=rows, value=worst)
+    finding = Finding(mark=mark, state=PASS if reached else FAIL, why="", rows=rows, value=worst)
     if not reached:
         missed = sum((v < mark.limit) if mark.at_least else (v > mark.limit) for v in values)
-        return _with(made, FAIL, f"{missed} of {len(values)} repetitions missed {mark.demand}")
-    if made.nights < mark.sessions:
-        return _with(made, UNDECIDED, _few(made))
+        return _with(finding, FAIL, f"{missed} of {len(values)} repetitions missed {mark.demand}")
+    if finding.nights < mark.sessions:
+        return _with(finding, UNDECIDED, _few(finding))
     what = f"all {len(values)} repetitions" if len(values) > 1 else "the only repetition"
-    return _with(made, PASS, f"{what} reached {mark.demand}")
+    return _with(finding, PASS, f"{what} reached {mark.demand}")
 
 
-def _few(made: Finding, nights: int | None = None) -> str:
-    count = made.nights if nights is None else nights
-    return f"sessions in {plural(count, 'night')}, {made.mark.sessions} needed"
+def _few(finding: Finding, nights: int | None = None) -> str:
+    count = finding.nights if nights is None else nights
+    return f"sessions in {plural(count, 'night')}, {finding.mark.sessions} needed"
 
 
 def _lost(failed: int, runs: int) -> bool:
@@ -467,38 +475,45 @@ def _median(mark: Mark, rows: tuple[RunRow, ...], good: Sequence[RunRow], rule: 
     """By the interval of the level of nights, or of their variability. A session counts with the
     medians of its runs; of the level, only those since the last change count."""
     varies = mark.metric == "variability"
-    found: dict[tuple[int, str], list[float]] = {}
+    session_medians: dict[tuple[int, str], list[float]] = {}
     for row in good:  # by time
-        found.setdefault((row.night, row.session), []).append(median(row.values))
-    sessions = [Session(night=night, values=tuple(own)) for (night, _), own in found.items()]
-    made = Finding(mark=mark, state=UNDECIDED, why="", rows=rows)
+        session_medians.setdefault((row.night, row.session), []).append(median(row.values))
+    sessions = [
+        Session(night=night, values=tuple(medians))
+        for (night, _), medians in session_medians.items()
+    ]
+    finding = Finding(mark=mark, state=UNDECIDED, why="", rows=rows)
     since = ""
     if not varies:
-        sessions, since = _since(mark, sessions, good, list(found), rule)
+        sessions, since = _since(mark, sessions, good, list(session_medians), rule)
     each = {session.night for session in sessions}
     if varies and len(each) < 2:
-        return _with(made, UNDECIDED, _few(made))
+        return _with(finding, UNDECIDED, _few(finding))
     value, low, high = (
         night_statistics.variability(sessions)
         if varies
         else night_statistics.level(sessions, rule)
     )
-    made = replace(made, value=value, low=low, high=high)
+    finding = replace(finding, value=value, low=low, high=high)
     if len(each) < mark.sessions:
-        return _with(made, UNDECIDED, f"{_few(made, len(each))}{since}")
+        return _with(finding, UNDECIDED, f"{_few(finding, len(each))}{since}")
     surely, never = (
         (low >= mark.limit, high < mark.limit)
         if mark.at_least
         else (high <= mark.limit, low > mark.limit)
     )
     over = f"over {len(each)} nights{since}"
-    if surely and made.failed and not varies and _lost(made.failed, len(rows)):
-        return _with(made, UNDECIDED, "failed runs have no value, and may be those of the median")
+    if surely and finding.failed and not varies and _lost(finding.failed, len(rows)):
+        return _with(
+            finding, UNDECIDED, "failed runs have no value, and may be those of the median"
+        )
     if surely:
-        return _with(made, PASS, f"the interval {over} reaches {mark.demand}")
+        return _with(finding, PASS, f"the interval {over} reaches {mark.demand}")
     if never:
-        return _with(made, FAIL, f"the interval {over} misses {mark.demand}")
-    return _with(made, UNDECIDED, f"the interval {over} holds the limit: more nights are needed")
+        return _with(finding, FAIL, f"the interval {over} misses {mark.demand}")
+    return _with(
+        finding, UNDECIDED, f"the interval {over} holds the limit: more nights are needed"
+    )
 
 
 def _fidelity(mark: Mark, rows: tuple[RunRow, ...]) -> Finding:
@@ -520,14 +535,16 @@ def _data_errors(mark: Mark, rows: tuple[RunRow, ...]) -> Finding:
     good = [row for row in rows if row.failure is None]
     compared = [row for row in good if row.values]
     wrong = sum(value for row in compared for value in row.values)
-    made = Finding(mark=mark, state=PASS, why="", rows=rows, value=wrong if compared else None)
+    finding = Finding(mark=mark, state=PASS, why="", rows=rows, value=wrong if compared else None)
     if wrong > mark.limit:
-        return _with(made, FAIL, f"{mark.text(wrong)} read back differ from what was written")
+        return _with(finding, FAIL, f"{mark.text(wrong)} read back differ from what was written")
     if not compared or len(compared) < len(good):
-        return _with(made, UNDECIDED, f"contents compared in {len(compared)} of {len(rows)} runs")
+        return _with(
+            finding, UNDECIDED, f"contents compared in {len(compared)} of {len(rows)} runs"
+        )
     least = min(_compared_bytes(row) for row in compared)
     why = f"no wrong byte in {len(compared)} runs, of at least {units.size(least)} each"
-    return _enough(_with(made, PASS, why))
+    return _enough(_with(finding, PASS, why))
 
 
 def _compared_bytes(row: RunRow) -> int:
@@ -541,20 +558,20 @@ def _survival(mark: Mark, rows: tuple[RunRow, ...]) -> Finding:
     good = [row for row in rows if row.failure is None]
     wrong = sum(value for row in good for value in row.values)
     right = sum(bool(row.values) or mark.program != PLAYER for row in good)
-    made = Finding(mark=mark, state=PASS, why="", rows=rows, value=float(right))
+    finding = Finding(mark=mark, state=PASS, why="", rows=rows, value=float(right))
     if wrong:
-        return _with(made, FAIL, f"{wrong:,.0f} B read back differ from what was written")
+        return _with(finding, FAIL, f"{wrong:,.0f} B read back differ from what was written")
     if len(good) > right:
-        return _with(made, UNDECIDED, f"contents compared in {right} of {len(rows)} runs")
+        return _with(finding, UNDECIDED, f"contents compared in {right} of {len(rows)} runs")
     if right < mark.limit:
-        return _with(made, UNDECIDED, f"{mark.text(right)} survived, {mark.limit:.0f} needed")
-    return _enough(_with(made, PASS, f"all {right} runs ended, with the right contents"))
+        return _with(finding, UNDECIDED, f"{mark.text(right)} survived, {mark.limit:.0f} needed")
+    return _enough(_with(finding, PASS, f"all {right} runs ended, with the right contents"))
 
 
-def _enough(made: Finding) -> Finding:
-    if made.state == PASS and made.nights < made.mark.sessions:
-        return _with(made, UNDECIDED, _few(made))
-    return made
+def _enough(finding: Finding) -> Finding:
+    if finding.state == PASS and finding.nights < finding.mark.sessions:
+        return _with(finding, UNDECIDED, _few(finding))
+    return finding
 
 
 _EXACT: Mapping[str, Callable[[Mark, tuple[RunRow, ...]], Finding]] = {

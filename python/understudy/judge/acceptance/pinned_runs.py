@@ -30,13 +30,13 @@ def matches(run: Run, mark: Mark) -> bool:
             return False
     elif not _could_play(_asked(run, parameters), mark.workload):
         return False
-    known = {
+    run_values = {
         "partition": run.place.partition,
         "method": run.producer.options.get("method") or parameters.get("method"),
         "nodes": len(run.place.nodes) or None,
         "ranks": _ranks(run),
     }
-    for key, value in known.items():
+    for key, value in run_values.items():
         wanted = getattr(mark, key)
         unknown = value is None and run.failed
         if wanted is not None and value != wanted and not unknown:
@@ -54,14 +54,16 @@ def _could_play(asked: str | None, wanted: str) -> bool:
     """A run that failed before its workload was read: by the parameter of its check, which is
     without the scaling."""
     return asked is not None and (
-        wanted == asked or ((found := _SCALED.fullmatch(wanted)) is not None and found[1] == asked)
+        wanted == asked or ((match := _SCALED.fullmatch(wanted)) is not None and match[1] == asked)
     )
 
 
 def _parameters(run: Run) -> dict[str, str]:
     """Those of the check, from the name of the case."""
-    found = (re.fullmatch(r"%([^=]+)=(.*)", word) for word in (run.identity.case or "").split())
-    return {m[1].rpartition(".")[2]: m[2] for m in found if m}
+    assignments = (
+        re.fullmatch(r"%([^=]+)=(.*)", word) for word in (run.identity.case or "").split()
+    )
+    return {m[1].rpartition(".")[2]: m[2] for m in assignments if m}
 
 
 def _ranks(run: Run) -> int | None:
@@ -119,9 +121,9 @@ def differs(run: Run, mark: Mark, pinned: str | None, planned: frozenset[str] | 
         )
     if planned is not None and run.identity.turn not in planned:
         return f"session of no plan ({run.identity.turn})" if run.identity.turn else "not planned"
-    asked, made = run.producer.options.get("repetitions"), run.measurement
-    if isinstance(asked, int) and made and len(made.get("repetitions", ())) < asked:
-        return f"{len(made['repetitions'])} of {asked} repetitions"
+    asked, measurement = run.producer.options.get("repetitions"), run.measurement
+    if isinstance(asked, int) and measurement and len(measurement.get("repetitions", ())) < asked:
+        return f"{len(measurement['repetitions'])} of {asked} repetitions"
     scale_of_bytes = run.producer.options.get(BYTES_SCALE, 1)
     if scale_of_bytes != 1 and f"producer.options.{BYTES_SCALE}" not in mark.where:
         return f"bytes multiplied by {scale_of_bytes:g}"

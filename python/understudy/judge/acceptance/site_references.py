@@ -105,12 +105,12 @@ def condition(run: Run) -> str:
     return runs.short_hash(asked(run))
 
 
-def cases(found: Iterable[Run]) -> list[Case]:
+def cases(all_runs: Iterable[Run]) -> list[Case]:
     """Cases of checks, by check, partition and condition. Runs are pooled where the whole of their
     conditions is equal to that of the latest run."""
     grouped: dict[tuple[str, str, str], list[Run]] = {}
     failed: dict[tuple[str, str, str | None], list[Run]] = {}
-    for run in sorted(found, key=lambda r: r.identity.time):
+    for run in sorted(all_runs, key=lambda r: r.identity.time):
         words = (run.identity.case or "").split()
         if not words or not run.place.system or not run.identity.session:
             continue
@@ -119,7 +119,7 @@ def cases(found: Iterable[Run]) -> list[Case]:
             failed.setdefault((words[0], place, run.identity.case), []).append(run)
         elif any(values(run)):
             grouped.setdefault((words[0], place, condition(run)), []).append(run)
-    made = []
+    pooled_cases = []
     for (check, place, key), same in sorted(grouped.items()):
         latest = runs.condition(same[-1])
         used = [run for run in same if runs.condition(run) == latest]
@@ -130,10 +130,10 @@ def cases(found: Iterable[Run]) -> list[Case]:
             run
             for name in named
             for run in failed.get((check, place, name), ())
-            if (own := (check, place, condition(run))) == (check, place, key)
-            or own not in grouped  # it failed before all of its condition was known
+            if (case_key := (check, place, condition(run))) == (check, place, key)
+            or case_key not in grouped  # it failed before all of its condition was known
         ]
-        made.append(
+        pooled_cases.append(
             Case(
                 check=check,
                 partition=place,
@@ -145,20 +145,22 @@ def cases(found: Iterable[Run]) -> list[Case]:
                 references=tuple(_references(used)),
             )
         )
-    return made
+    return pooled_cases
 
 
 def _references(same: Sequence[Run]) -> Iterator[Reference]:
     by_session: dict[str, dict[tuple[str, str], list[float]]] = {}
     for run in same:
-        found = by_session.setdefault(str(run.identity.session), {})
+        session_values = by_session.setdefault(str(run.identity.session), {})
         for name, unit, value in values(run):
-            found.setdefault((name, unit), []).append(value)
-    names = dict.fromkeys(key for found in by_session.values() for key in found)
+            session_values.setdefault((name, unit), []).append(value)
+    names = dict.fromkeys(key for session_values in by_session.values() for key in session_values)
     remedies = _remedies(same)
     for name, unit in names:
         each = [
-            median(found[name, unit]) for found in by_session.values() if (name, unit) in found
+            median(session_values[name, unit])
+            for session_values in by_session.values()
+            if (name, unit) in session_values
         ]
         middle = median(each)
         if middle > 0:
@@ -174,7 +176,7 @@ def _references(same: Sequence[Run]) -> Iterator[Reference]:
 
 def _remedies(same: Sequence[Run]) -> dict[str, dict[str, None]]:
     """Remedies, by value, that make storage serve what the page cache may have served."""
-    found: dict[str, dict[str, None]] = {}
+    remedies: dict[str, dict[str, None]] = {}
     for run in same:
         served = (run.cache or {}).get("may_serve", ())
         measured = producers.measured(run) if served else None
@@ -183,8 +185,8 @@ def _remedies(same: Sequence[Run]) -> dict[str, dict[str, None]]:
         for stream in served:
             remedy = cache.remedies(run, measured, (stream,))
             for name in (f"{stream}_bandwidth", "elapsed"):
-                found.setdefault(name, {})[remedy] = None
-    return found
+                remedies.setdefault(name, {})[remedy] = None
+    return remedies
 
 
 def _bound(each: Sequence[float], middle: float, unit: str) -> float:
@@ -214,7 +216,7 @@ def values(run: Run) -> Iterator[tuple[str, str, float]]:
         yield "skeleton_mean", BANDWIDTH, fmean(speeds) / MIB
 
 
-def text(system: str, found: Sequence[Case], since: str | None) -> str:
+def text(system: str, pooled_cases: Sequence[Case], since: str | None) -> str:
     """The references as YAML, for configs/references/<system>.yaml of a site."""
     lines = [
         f"# {system}: written by understudy references from records"
@@ -222,22 +224,22 @@ def text(system: str, found: Sequence[Case], since: str | None) -> str:
         f"# Bounds: the worst session, and at least {SIGMAS:g} deviations of all (by the median "
         "absolute deviation).",
     ]
-    for check in dict.fromkeys(case.check for case in found):
+    for check in dict.fromkeys(case.check for case in pooled_cases):
         named = check if check.isidentifier() else json.dumps(check)
         lines += ["", f"{named}:", f"  $index: {json.dumps(INDEX)}"]
-        members = [case for case in found if case.check == check]
+        members = [case for case in pooled_cases if case.check == check]
         for place in dict.fromkeys(case.partition for case in members):
             lines.append(f"  {json.dumps(place)}:")
-            for case in (one for one in members if one.partition == place):
+            for case in (member for member in members if member.partition == place):
                 lines += [f"    # {case.words}", f"    # {case.counts}"]
                 lines += [f"    {json.dumps(case.condition)}:", *map(_line, case.references)]
-                if all(one.refused for one in case.references):
+                if all(reference.refused for reference in case.references):
                     lines.append("      {}")
     return "\n".join(lines) + "\n"
 
 
-def _line(one: Reference) -> str:
-    name = json.dumps(one.name)
-    if one.refused:
-        return f"      # {name}: {one.value:.4g} {one.unit}, {one.refused}"
-    return f"      {name}: {one.entry}  # {one.sessions} sessions"
+def _line(reference: Reference) -> str:
+    name = json.dumps(reference.name)
+    if reference.refused:
+        return f"      # {name}: {reference.value:.4g} {reference.unit}, {reference.refused}"
+    return f"      {name}: {reference.entry}  # {reference.sessions} sessions"

@@ -94,7 +94,7 @@ class Comparison:
         decided, either."""
         lost = [v for v in self.verdicts if v.state == SLOWER]
         lost = [v for v in lost if v.change.interval()[0] <= 1 - limit]
-        if any(one.lost for one in self.skipped) or any(v.cause or not strict for v in lost):
+        if any(s.lost for s in self.skipped) or any(v.cause or not strict for v in lost):
             return 1
         open_ = bool(lost) or any(v.state == UNDECIDED for v in self.verdicts)
         return 3 if open_ or self.skipped or self.unread or not self.verdicts else 0
@@ -113,21 +113,25 @@ def compare(
     `night_h` hours count as one night; turns of a campaign count as they are."""
     found_blocks = blocks(before, after, history, night_h)
     before, after, history = found_blocks.sides
-    known = {row.subject for row in (*before, *after) if row.subject.workload}
-    sides = [_by_subject(rows, known) for rows in (before, after, history)]
+    subjects = {row.subject for row in (*before, *after) if row.subject.workload}
+    sides = [_by_subject(rows, subjects) for rows in (before, after, history)]
     ran_in = [_sessions_of(rows) for rows in (before, after)]
     drafts: list[dict[str, Any]] = []
     skipped: list[Skipped] = []
     for subject in sorted(sides[0].keys() | sides[1].keys(), key=str):
-        one, other, past = (side.get(subject, []) for side in sides)
-        if not one or not other:
-            skipped.append(Skipped(subject=subject, why=_ran_only(subject, bool(one), sides)))
+        rows_before, rows_after, past = (side.get(subject, []) for side in sides)
+        if not rows_before or not rows_after:
+            skipped.append(
+                Skipped(subject=subject, why=_ran_only(subject, bool(rows_before), sides))
+            )
             continue
-        ran = [_sessions_of(rows).get(subject.system, set()) for rows in (one, other)]
+        ran = [_sessions_of(rows).get(subject.system, set()) for rows in (rows_before, rows_after)]
         every = [some.get(subject.system, set()) for some in ran_in]
         absent = [(len(e - r), len(e)) for e, r in zip(every, ran, strict=True)]
-        found = _of_subject(subject, one, other, past, skipped, differ, found_blocks.turns, rule)
-        drafts += [draft | {"_absent": absent} for draft in found]
+        figures = _of_subject(
+            subject, rows_before, rows_after, past, skipped, differ, found_blocks.turns, rule
+        )
+        drafts += [draft | {"_absent": absent} for draft in figures]
     states = night_statistics.decide([draft["change"] for draft in drafts], rule)
     attributed = _beside(drafts)
     verdicts = []
@@ -171,27 +175,27 @@ def _failed(rows: Iterable[Row]) -> tuple[int, int]:
 
 def _sessions_of(rows: Iterable[Row]) -> dict[str | None, set[str]]:
     """By system."""
-    found: dict[str | None, set[str]] = {}
+    sessions_by_system: dict[str | None, set[str]] = {}
     for row in rows:
-        found.setdefault(row.subject.system, set()).add(row.session)
-    return found
+        sessions_by_system.setdefault(row.subject.system, set()).add(row.session)
+    return sessions_by_system
 
 
-def _by_subject(rows: Iterable[Row], known: set[Subject]) -> dict[Subject, list[Row]]:
-    found: dict[Subject, list[Row]] = {}
+def _by_subject(rows: Iterable[Row], subjects: set[Subject]) -> dict[Subject, list[Row]]:
+    rows_by_subject: dict[Subject, list[Row]] = {}
     for row in rows:
-        found.setdefault(row.subject, []).append(row)
+        rows_by_subject.setdefault(row.subject, []).append(row)
     # A run that failed before its workload was known belongs to the subject of its case.
-    for subject in [s for s in found if s.workload is None]:
-        whole = [s for s in known if _alike(s, subject)]
+    for subject in [s for s in rows_by_subject if s.workload is None]:
+        whole = [s for s in subjects if _alike(s, subject)]
         if len(whole) == 1:
-            found.setdefault(whole[0], []).extend(found.pop(subject))
-    return found
+            rows_by_subject.setdefault(whole[0], []).extend(rows_by_subject.pop(subject))
+    return rows_by_subject
 
 
-def _alike(one: Subject, other: Subject) -> bool:
+def _alike(subject: Subject, other: Subject) -> bool:
     keys = ("case", "arm", "system", "partition")
-    return all(getattr(one, key) == getattr(other, key) for key in keys)
+    return all(getattr(subject, key) == getattr(other, key) for key in keys)
 
 
 def _of_subject(
@@ -221,7 +225,7 @@ def _of_subject(
     if not common:
         hashes = [{row.sha256 for row in side} for side in good]
         if not hashes[0] & hashes[1]:
-            some = [sorted(str(h)[:12] for h in found)[0] for found in hashes]
+            some = [sorted(str(h)[:12] for h in side_hashes)[0] for side_hashes in hashes]
             skip(f"the workload differs: SHA-256 {some[0]} before, {some[1]} after")
         else:
             how = differ(good[0][-1].condition, good[1][0].condition) if differ else ""
@@ -230,12 +234,12 @@ def _of_subject(
     for side, name in ((0, "before"), (1, "after")):
         if more := len({row.condition for row in good[side]} - common):
             skip(f"{more} of {len(conditions[side])} conditions ran only {name}")
-    made = []
+    drafts = []
     for digest in sorted(common):
         of = [[row for row in side if row.condition == digest] for side in (*good, past)]
         of[2] = [row for row in of[2] if row.failure is None]
-        made += _of_condition(subject, digest, of, failed, skip, turns, rule)
-    return made
+        drafts += _of_condition(subject, digest, of, failed, skip, turns, rule)
+    return drafts
 
 
 def _of_condition(
@@ -254,7 +258,7 @@ def _of_condition(
             return []
         if empty := sum(not row.samples for row in sides[side]):
             skip(f"{empty} of {len(sides[side])} runs {name} have no rate and no time")
-    made = []
+    drafts = []
     for metric, stream in dict.fromkeys([*keys[0], *keys[1]]):
         shown = " ".join(filter(None, (stream, metric)))
         missing = [
@@ -279,7 +283,7 @@ def _of_condition(
         if turns and not {s.night for s in first} & {s.night for s in second}:
             skip(f"{shown}: no turn has values of both sides")  # turns are no nights
             continue
-        made.append(
+        drafts.append(
             {
                 "subject": subject,
                 "condition": digest,
@@ -297,29 +301,29 @@ def _of_condition(
                 "_sessions": (first, second),
             }
         )
-    return made
+    return drafts
 
 
 def _sessions(rows: Iterable[Row], metric: str, stream: str | None, better: str) -> list[Session]:
     """By time; of values of which higher is better."""
-    found: dict[tuple[int, str], list[float]] = {}
+    values_by_session: dict[tuple[int, str], list[float]] = {}
     for row in sorted(rows, key=lambda row: (row.block, row.time)):
         values = [s[4] for s in row.samples if (s[0], s[3]) == (metric, stream)]
         if values:
-            found.setdefault((row.block, row.session), []).extend(values)
-    every = turned(list(found.values()), better)
+            values_by_session.setdefault((row.block, row.session), []).extend(values)
+    every = turned(list(values_by_session.values()), better)
     return [
-        Session(night=night, values=tuple(own))
-        for (night, _), own in zip(found, every, strict=True)
+        Session(night=night, values=tuple(session_values))
+        for (night, _), session_values in zip(values_by_session, every, strict=True)
     ]
 
 
 def _by_night(side: Iterable[Session], better: str) -> tuple[float, ...]:
     """Medians of nights, as they are shown."""
-    found: dict[int, list[float]] = {}
+    values_by_night: dict[int, list[float]] = {}
     for session in side:
-        found.setdefault(session.night, []).extend(session.values)
-    [medians] = turned([[median(values) for values in found.values()]], better)
+        values_by_night.setdefault(session.night, []).extend(session.values)
+    [medians] = turned([[median(values) for values in values_by_night.values()]], better)
     return tuple(medians)
 
 
@@ -385,12 +389,12 @@ def _open(change: Change, figures: int, rule: Rule) -> str:
 
 def _beside(drafts: Iterable[dict[str, Any]]) -> dict[tuple[str, str], Change]:
     """Changes of IOR and mdtest, by place and operation."""
-    found: dict[tuple[str, str], Change] = {}
+    changes: dict[tuple[str, str], Change] = {}
     for draft in drafts:
         if is_benchmark(draft["subject"].producer):
             place = f"{draft['subject'].system}:{draft['subject'].partition}"
-            found.setdefault((place, draft["stream"] or ""), draft["change"])
-    return found
+            changes.setdefault((place, draft["stream"] or ""), draft["change"])
+    return changes
 
 
 def _cause(
@@ -429,22 +433,22 @@ def _shown(
     if moved:
         return NEIGHBOUR, moved
     name = "the canary"
-    found = _canary(draft["_rows"], draft["_operation"], draft["turns"], rule)
-    if found is None:
+    storage_change = _canary(draft["_rows"], draft["_operation"], draft["turns"], rule)
+    if storage_change is None:
         place = f"{subject.system}:{subject.partition}"
-        name, found = "IOR", beside.get((place, draft["_operation"]))
-    if found is None:
+        name, storage_change = "IOR", beside.get((place, draft["_operation"]))
+    if storage_change is None:
         return UNKNOWN, "no canary and no IOR ran on both sides; -S canary=1 adds one"
-    return _by_canary(name, found, draft["change"], rule)
+    return _by_canary(name, storage_change, draft["change"], rule)
 
 
-def _by_canary(name: str, canary: Change, own: Change, rule: Rule) -> tuple[str, str]:
+def _by_canary(name: str, canary: Change, change: Change, rule: Rule) -> tuple[str, str]:
     """Half of the loss (of the logarithm) is the border: a canary that surely lost more moved as
     the replica did, and one that surely lost less did not."""
-    half = math.sqrt(own.ratio)
+    half = math.sqrt(change.ratio)
     low, high = canary.interval()
     fell = f"{canary.ratio - 1:+.0%}".replace("-", "\N{MINUS SIGN}")
-    down = own.ratio < 1
+    down = change.ratio < 1
     verb = "fell" if down else "rose"
     more = high < half if down else low > half
     less = low > half if down else high < half
@@ -459,16 +463,16 @@ def _by_canary(name: str, canary: Change, own: Change, rule: Rule) -> tuple[str,
 
 def _canary_sessions(rows: Iterable[Row], operation: str) -> dict[str, list[Session]]:
     """By program: the rates of each session, before and after the runs together."""
-    found: dict[str, dict[tuple[int, str], list[float]]] = {}
+    sessions_by_program: dict[str, dict[tuple[int, str], list[float]]] = {}
     for row in sorted(rows, key=lambda row: (row.block, row.time)):
-        for one in row.canary:
-            for rate in one["rates"]:
+        for canary in row.canary:
+            for rate in canary["rates"]:
                 if rate["operation"] == operation and rate["value"] > 0:
-                    sessions = found.setdefault(one["program"], {})
+                    sessions = sessions_by_program.setdefault(canary["program"], {})
                     sessions.setdefault((row.block, row.session), []).append(rate["value"])
     return {
         program: [Session(night=n, values=tuple(v)) for (n, _), v in sessions.items()]
-        for program, sessions in found.items()
+        for program, sessions in sessions_by_program.items()
     }
 
 
@@ -478,8 +482,8 @@ def _canary(
     """Programs are never compared with each other."""
     before, after = (_canary_sessions(side, operation) for side in sides)
     for program in sorted(before.keys() & after.keys()):
-        found = night_statistics.measure(before[program], after[program], rule)
-        return found if found.shared or not turns else None
+        change = night_statistics.measure(before[program], after[program], rule)
+        return change if change.shared or not turns else None
     return None
 
 
@@ -488,17 +492,17 @@ def _moved(sides: Sequence[Iterable[Row]], operation: str, rule: Rule) -> str | 
     it did before; else None."""
     moves = []
     for side in sides:
-        found = []
+        run_changes = []
         for row in side:
             rates = {
-                one["when"]: rate["value"]
-                for one in row.canary
-                for rate in one["rates"]
+                canary["when"]: rate["value"]
+                for canary in row.canary
+                for rate in canary["rates"]
                 if rate["operation"] == operation and rate["value"] > 0
             }
             if len(rates) == 2:
-                found.append(abs(math.log(rates["after"] / rates["before"])))
-        moves.append(median(found) if found else 0.0)
+                run_changes.append(abs(math.log(rates["after"] / rates["before"])))
+        moves.append(median(run_changes) if run_changes else 0.0)
     if moves[1] > 2 * max(-math.log1p(-rule.limit), moves[0]):
         return (
             f"the canary moved within the job by {math.expm1(moves[1]):.0%} "
@@ -510,10 +514,10 @@ def _moved(sides: Sequence[Iterable[Row]], operation: str, rule: Rule) -> str | 
 # -- conditions -----------------------------------------------------------------------------------
 
 
-def differences(one: runs.Condition, other: runs.Condition, across: Sequence[str] = ()) -> str:
+def differences(before: runs.Condition, after: runs.Condition, across: Sequence[str] = ()) -> str:
     """In which keys two conditions differ, besides those of --across: key: value before, value
     after."""
-    first, second = runs.differences([one, other])
+    first, second = runs.differences([before, after])
     keys = [key for key in first if not below(key, across)]
     told = [f"{key}: {_short(first[key])} before, {_short(second[key])} after" for key in keys]
     more = f"; and {len(keys) - SHOWN_KEYS} more keys" if len(keys) > SHOWN_KEYS else ""

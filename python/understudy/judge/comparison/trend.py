@@ -50,7 +50,7 @@ class Step:
     slower: bool
     drift: bool
     confirmed: bool
-    known: Acknowledgement | None = None
+    acknowledgement: Acknowledgement | None = None
 
     @property
     def ratio(self) -> float:
@@ -88,7 +88,7 @@ class Figure:
 
     @property
     def open(self) -> tuple[Step, ...]:
-        return tuple(step for step in self.changes if step.known is None)
+        return tuple(step for step in self.changes if step.acknowledgement is None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,28 +114,28 @@ class Trend:
 def of(
     index: Index,
     where: Where,
-    known: Sequence[Acknowledgement] = (),
+    acknowledgements: Sequence[Acknowledgement] = (),
     rule: Rule = Rule(),  # noqa: B008
 ) -> Trend:
     """The figures of the runs that a selection names, versions apart."""
-    [found] = compared_samples.with_nights(
+    [rows] = compared_samples.with_nights(
         [compared_samples.read(index, where, across=VERSIONS)], compared_samples.NIGHT_H
     )
-    failures = _failures(found)
+    failures = _failures(rows)
     upgrades = _upgrades(index, where)
-    every = list(compared_samples.series(found))
+    every = list(compared_samples.series(rows))
     words = _words(index, where, every)
     figures = [
         figure(
-            one,
-            words.get((one.subject, one.condition), ""),
+            series,
+            words.get((series.subject, series.condition), ""),
             failures,
             upgrades,
-            known,
+            acknowledgements,
             rule,
             count,
         )
-        for one, count in zip(every, _counts(found, every), strict=True)
+        for series, count in zip(every, _counts(rows, every), strict=True)
     ]
     figures.sort(
         key=lambda f: (
@@ -149,18 +149,18 @@ def of(
         figures=tuple(figures),
         failures=tuple(failures),
         upgrades=tuple(upgrades),
-        runs=len(found),
+        runs=len(rows),
     )
 
 
-def _counts(found: Iterable[Row], every: Sequence[Series]) -> Iterator[list[int]]:
+def _counts(rows: Iterable[Row], every: Sequence[Series]) -> Iterator[list[int]]:
     """How many figures there were at each session: more of them later do not undo a change."""
     begun: dict[str, str] = {}
-    for row in found:
+    for row in rows:
         begun[row.session] = min(row.time, begun.get(row.session, row.time))
-    firsts = sorted(begun[one.sessions[0]] for one in every)
-    for one in every:
-        yield [bisect_right(firsts, begun[session]) for session in one.sessions]
+    firsts = sorted(begun[series.sessions[0]] for series in every)
+    for series in every:
+        yield [bisect_right(firsts, begun[session]) for session in series.sessions]
 
 
 def case(subject: Subject) -> str:
@@ -169,41 +169,46 @@ def case(subject: Subject) -> str:
 
 
 def figure(
-    one: Series,
+    series: Series,
     words: str = "",
     failures: Iterable[Failure] = (),
     upgrades: Iterable[Upgrade] = (),
-    known: Sequence[Acknowledgement] = (),
+    acknowledgements: Sequence[Acknowledgement] = (),
     rule: Rule = Rule(),  # noqa: B008
     figures: int | Sequence[int] = 1,
 ) -> Figure:
     """Figure of a series, one of `figures` at each session, with the events of its subject."""
-    sessions = one.of_nights
+    sessions = series.of_nights
     points = night_statistics.changes(sessions, rule, figures)
     parts = [sessions[a:b] for a, b in pairwise([0, *points, len(sessions)])]
-    lower = one.better == "lower"
+    lower = series.better == "lower"
     shown = [1 / median(s.values) if lower else median(s.values) for s in sessions]
     levels = [night_statistics.level(part, rule)[0] for part in parts]
     levels = [1 / level for level in levels] if lower else levels
-    made = Figure(
-        series=one,
+    base_figure = Figure(
+        series=series,
         words=words,
         points=tuple(points),
         values=tuple(shown),
         fitted=tuple(v for v, part in zip(levels, parts, strict=True) for _ in part),
-        failures=tuple(f for f in failures if f.subject == one.subject),
-        upgrades=tuple(u for u in upgrades if u.subject == one.subject),
+        failures=tuple(f for f in failures if f.subject == series.subject),
+        upgrades=tuple(u for u in upgrades if u.subject == series.subject),
         changes=(),
     )
     changes = zip(points, pairwise(parts), strict=True)
-    return replace(made, changes=tuple(_step(made, at, both, known, rule) for at, both in changes))
+    return replace(
+        base_figure,
+        changes=tuple(
+            _step(base_figure, at, both, acknowledgements, rule) for at, both in changes
+        ),
+    )
 
 
 def _step(
     figure: Figure,
     at: int,
     sides: tuple[night_statistics.Side, night_statistics.Side],
-    known: Sequence[Acknowledgement],
+    acknowledgements: Sequence[Acknowledgement],
     rule: Rule,
 ) -> Step:
     times = figure.series.times
@@ -211,9 +216,10 @@ def _step(
     first, last = times[at - 1][:10], times[min(at + 1, len(times) - 1)][:10]
     subject = figure.series.subject
     fits = (
-        one
-        for one in known
-        if (one.system, one.case) == (subject.system, case(subject)) and first <= one.date <= last
+        acknowledgement
+        for acknowledgement in acknowledgements
+        if (acknowledgement.system, acknowledgement.case) == (subject.system, case(subject))
+        and first <= acknowledgement.date <= last
     )
     change = night_statistics.measure(*sides, rule)
     return Step(
@@ -227,17 +233,17 @@ def _step(
         drift=any(
             night_statistics.drifting(side, change, sum(map(len, sides)) / 2) for side in sides
         ),
-        known=next(fits, None),
+        acknowledgement=next(fits, None),
     )
 
 
-def _failures(found: Iterable[Row]) -> list[Failure]:
-    made = [
+def _failures(rows: Iterable[Row]) -> list[Failure]:
+    failures = [
         Failure(subject=row.subject, time=row.time, why=(row.failure.splitlines() or [""])[0])
-        for row in found
+        for row in rows
         if row.failure is not None
     ]
-    return sorted(made, key=lambda one: one.time)
+    return sorted(failures, key=lambda failure: failure.time)
 
 
 def _words(index: Index, where: Where, every: Iterable[Series]) -> dict[tuple[Subject, str], str]:
@@ -247,34 +253,36 @@ def _words(index: Index, where: Where, every: Iterable[Series]) -> dict[tuple[Su
         condition = index.condition(digest)
         whole.setdefault(compared_samples.without(condition, VERSIONS), condition)
     of: dict[Subject, dict[str, None]] = {}
-    for one in every:
-        of.setdefault(one.subject, {})[one.condition] = None
-    made: dict[tuple[Subject, str], str] = {}
+    for series in every:
+        of.setdefault(series.subject, {})[series.condition] = None
+    words_by_condition: dict[tuple[Subject, str], str] = {}
     for subject, digests in of.items():
         if len(digests) > 1:
             stripped = [_versionless(whole[digest]) for digest in digests]
             methods = [str(c["producer"]["options"].get("method") or "") for c in stripped]
-            own = [[method] * (len(set(methods)) > 1) for method in methods]
+            method_words = [[method] * (len(set(methods)) > 1) for method in methods]
             same = [str(subject)] * len(digests)
-            found = labels.label(stripped, same, [0] * len(digests), own)
-            made |= {(subject, d): ", ".join(w) for d, w in zip(digests, found, strict=True)}
-    return made
+            label_words = labels.label(stripped, same, [0] * len(digests), method_words)
+            words_by_condition |= {
+                (subject, d): ", ".join(w) for d, w in zip(digests, label_words, strict=True)
+            }
+    return words_by_condition
 
 
 def _versionless(condition: runs.Condition) -> runs.Condition:
     tops = {name for name in VERSIONS if "." not in name}
-    made = {key: value for key, value in condition.items() if key not in tops}
+    versionless = {key: value for key, value in condition.items() if key not in tops}
     for name in VERSIONS:
         top, _, key = name.partition(".")
-        if key and isinstance(made.get(top), dict):
-            made[top] = {k: v for k, v in made[top].items() if k != key}
-    return made
+        if key and isinstance(versionless.get(top), dict):
+            versionless[top] = {k: v for k, v in versionless[top].items() if k != key}
+    return versionless
 
 
 def _upgrades(index: Index, where: Where) -> list[Upgrade]:
     """Changes of versions between consecutive sessions of the same subject, by time."""
     last: dict[Subject, tuple[str, str]] = {}
-    found = []
+    upgrades = []
     names = tuple(Subject.__slots__)
     for time, digest, *key in index.select(["time", "condition", *names], *where):
         subject = Subject(**dict(zip(names, key, strict=True)))
@@ -289,5 +297,5 @@ def _upgrades(index: Index, where: Where) -> list[Upgrade]:
             if compared_samples.below(name, VERSIONS)
         )
         if what:
-            found.append(Upgrade(subject=subject, before=earlier, time=time, what=what))
-    return found
+            upgrades.append(Upgrade(subject=subject, before=earlier, time=time, what=what))
+    return upgrades

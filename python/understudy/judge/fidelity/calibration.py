@@ -95,16 +95,16 @@ def _text(value: object) -> str:
 def sentence(rows: Sequence[Measured]) -> str:
     """Accuracy of descriptions from counters, for applications that the describer was not
     developed with; empty where none was measured."""
-    found = [row for row in rows if not row.developed]
-    if not found:
+    held_out = [row for row in rows if not row.developed]
+    if not held_out:
         return ""
-    count = {v: sum(r.verdict == v for r in found) for v in (WITHIN, OUTSIDE, UNDECIDED)}
-    failed = len(found) - sum(count.values())
+    count = {v: sum(r.verdict == v for r in held_out) for v in (WITHIN, OUTSIDE, UNDECIDED)}
+    failed = len(held_out) - sum(count.values())
     more = [f"{count[UNDECIDED]} undecided", f"{failed} failed"]
     told = ", ".join(text for text in more if not text.startswith("0 "))
-    programs = len({row.application for row in found})
+    programs = len({row.application for row in held_out})
     return (
-        f"Of {len(found)} measured transfers of {programs} "
+        f"Of {len(held_out)} measured transfers of {programs} "
         f"{'program' if programs == 1 else 'programs'} that were held out and described from "
         f"counters, {count[WITHIN]} were within 10 % and {count[OUTSIDE]} were not"
         f"{f' ({told})' if told else ''}."

@@ -39,7 +39,7 @@ class Layer:
 
 def compare_layers(original: Interfaces, replica: Interfaces) -> tuple[Layer, ...]:
     """Each interface that either side used."""
-    made = [
+    layers = [
         Layer(name=name, measures=tuple(_measures(a, b, name)), moved=_moved(a, b))
         for name in sorted(original.direct | replica.direct)
         for a, b in ((original.direct.get(name, Totals()), replica.direct.get(name, Totals())),)
@@ -49,31 +49,31 @@ def compare_layers(original: Interfaces, replica: Interfaces) -> tuple[Layer, ..
             continue
         a = original.below.get((module, above), Totals())
         b = replica.below.get((module, above), Totals())
-        found = _measures(a, b, module)
+        measures = _measures(a, b, module)
         if module != STORAGE:
             reason = f"the library makes them below {above}"
-            found = (replace(m, error=None, reason=reason) for m in found)
+            measures = (replace(m, error=None, reason=reason) for m in measures)
         name = f"{module} below {above}"
         below = module == STORAGE
-        made.append(Layer(name=name, measures=tuple(found), below=below, moved=_moved(a, b)))
+        layers.append(Layer(name=name, measures=tuple(measures), below=below, moved=_moved(a, b)))
     if original.stored and replica.stored is not None:
         stored = counted("bytes of files", original.stored, replica.stored)
-        made.append(Layer(name=f"{STORAGE} files", measures=(stored,), below=True))
+        layers.append(Layer(name=f"{STORAGE} files", measures=(stored,), below=True))
     if original.foreign is not None and replica.foreign is not None:
         whole = sum(original.direct.get(m, Totals()).bytes[READ] for m in (STORAGE, "STDIO"))
         foreign = counted("bytes read of other ranks' files", original.foreign, replica.foreign)
         apart = replica.foreign - original.foreign
         if original.foreign or replica.foreign:
             foreign = replace(foreign, error=apart / whole if whole else math.inf)
-            made.append(Layer(name="files of ranks", measures=(foreign,)))
-    return tuple(layer for layer in made if layer.measures)
+            layers.append(Layer(name="files of ranks", measures=(foreign,)))
+    return tuple(layer for layer in layers if layer.measures)
 
 
 def lacking(original: Interfaces, replica: Interfaces) -> Iterator[str]:
     """A message where one side's log has no module of HDF5, though the other's has."""
     sides = {"original": original.modules, "replica": replica.modules}
-    for (side, mine), other in zip(sides.items(), reversed(sides.values()), strict=True):
-        if mine and not mine & _HDF5 and other & _HDF5:
+    for (side, modules), other in zip(sides.items(), reversed(sides.values()), strict=True):
+        if modules and not modules & _HDF5 and other & _HDF5:
             yield (
                 f"The {side}'s log has no records of HDF5 (H5F, H5D): its Darshan was built "
                 "without HDF5, or the program links HDF5 statically. Its HDF5 calls are missing, "
@@ -133,8 +133,8 @@ def _flushes(a: Totals, b: Totals) -> Iterator[Measure]:
     if not least:
         yield from _operations("flushes", a.flushes, b.flushes, "")
         return
-    found = [t.flushed_dumps if t.flushes is None else min(t.flushes, least) for t in (a, b)]
-    yield replace(counted("flushes", *found), original=_at_least(a), replica=_at_least(b))
+    flushes = [t.flushed_dumps if t.flushes is None else min(t.flushes, least) for t in (a, b)]
+    yield replace(counted("flushes", *flushes), original=_at_least(a), replica=_at_least(b))
 
 
 def _at_least(totals: Totals) -> str:

@@ -68,10 +68,10 @@ class Comparison:
     @property
     def application(self) -> bool:
         """True if it passes at the interfaces that the application called."""
-        own = [m for pair in self.pairs for m in pair.measures]
-        own += [m for layer in self.layers if not layer.below for m in layer.measures]
+        measures = [m for pair in self.pairs for m in pair.measures]
+        measures += [m for layer in self.layers if not layer.below for m in layer.measures]
         whole = self.ranks[0] == self.ranks[1] and not self.missing and not self.extra
-        return whole and not any(map(self.above, own))
+        return whole and not any(map(self.above, measures))
 
     @property
     def storage(self) -> bool | None:
@@ -79,8 +79,8 @@ class Comparison:
         the tolerance, and no other fails: bytes of stdio, or a library whose calls to the storage
         a side does not have."""
         told = [layer for layer in self.layers if layer.storage]
-        found = [m for layer in told for m in layer.measures]
-        if any(map(self.above, found)):
+        measures = [m for layer in told for m in layer.measures]
+        if any(map(self.above, measures)):
             return False
         above = {layer.name.rpartition(" below ")[2] for layer in told if layer.below}
         untold = [
@@ -90,7 +90,7 @@ class Comparison:
         ]
         seen = [sum(layer.moved[k] for layer in told) for k in range(2)]
         unseen = [sum(moved[k] for moved in untold) for k in range(2)]
-        compared = any(m.error is not None for m in found)
+        compared = any(m.error is not None for m in measures)
         few = all(u <= self.tolerance_fraction * s for u, s in zip(unseen, seen, strict=True))
         return True if compared and few else None
 
@@ -175,18 +175,18 @@ def _match(
     pairs: dict[int, Seen] = {}
     left = list(replicas)
     for k, original in enumerate(originals):
-        own = [r for r in left if _names(r, original)]
-        if own:
-            pairs[k] = max(own, key=lambda r: r.stream.bytes)
+        candidates = [r for r in left if _names(r, original)]
+        if candidates:
+            pairs[k] = max(candidates, key=lambda r: r.stream.bytes)
             left = [r for r in left if r is not pairs[k]]
     reads = {o.stream.name for o in originals if o.stream.operation == "read"}
-    made = [r for r in left if r.stands_for in reads and r.stream.operation == "write"]
-    left = [r for r in left if r not in made]
+    input_writes = [r for r in left if r.stands_for in reads and r.stream.operation == "write"]
+    left = [r for r in left if r not in input_writes]
     notes = []
     if pairs:
         notes.append(f"{len(pairs)} streams were matched by the names of the replica's files.")
-    if made:
-        size = sum(r.stream.bytes for r in made)
+    if input_writes:
+        size = sum(r.stream.bytes for r in input_writes)
         notes.append(
             f"{size:,} B that the replica wrote are the files that it reads later; "
             "they were left out."

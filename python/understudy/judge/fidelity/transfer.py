@@ -133,10 +133,10 @@ class Case:
         failed."""
         if self.failed or self.headline is None:
             return FAILED
-        found = {one.state for one in self.requests}
+        states = {request.state for request in self.requests}
         if not self.requests or (self.waits is not None and self.waits >= WAITS):
-            found.add(self.headline.state(limit))
-        return next(state for state in (OUTSIDE, UNDECIDED, WITHIN) if state in found)
+            states.add(self.headline.state(limit))
+        return next(state for state in (OUTSIDE, UNDECIDED, WITHIN) if state in states)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,10 +164,10 @@ def tally(cases: Iterable[Case], limit: float = LIMIT_FRACTION) -> Tally:
     return Tally(**{name: states.count(name) for name in (WITHIN, OUTSIDE, UNDECIDED, FAILED)})
 
 
-def cases(found: Iterable[Run]) -> list[Case]:
+def cases(records: Iterable[Run]) -> list[Case]:
     """The cases of run records; those of other producers are left out."""
     groups: dict[tuple[str, str, str], list[Run]] = {}
-    for run in found:
+    for run in records:
         if run.producer.name == OBSERVED:
             name = str(run.producer.options.get("application", run.identity.case))
             key = (name, place_of(run), str(run.identity.session))
@@ -193,15 +193,20 @@ def _case(application: str, place: str, runs: Sequence[Run]) -> Case:
     for run in good:
         rounds.setdefault(run.identity.round or 0, {})[run.identity.arm] = run
     complete = [rounds[n] for n in sorted(rounds) if set(rounds[n]) >= set(ARMS)]
-    made = {}
+    errors = {}
     for measure in MEASURES:
-        streams = _streams((run for one in complete for run in one.values()), measure)
-        values = {arm: [_value(one[arm], measure, streams) for one in complete] for arm in ARMS}
+        streams = _streams((run for arm_runs in complete for run in arm_runs.values()), measure)
+        values = {
+            arm: [_value(arm_runs[arm], measure, streams) for arm_runs in complete] for arm in ARMS
+        }
         if all(math.isfinite(v) for some in values.values() for v in some):
-            made[measure] = error(measure, values)
+            errors[measure] = error(measure, values)
     counts = []
     for kind in KINDS:
-        told = {a: [_value(one[a], f"{kind}_requests", {None}) for one in complete] for a in ARMS}
+        told = {
+            a: [_value(arm_runs[a], f"{kind}_requests", {None}) for arm_runs in complete]
+            for a in ARMS
+        }
         if complete and all(math.isfinite(n) for some in told.values() for n in some):
             middle = {arm: median(some) for arm, some in told.items()}
             counts.append(Requests(kind=kind, **middle))
@@ -211,11 +216,11 @@ def _case(application: str, place: str, runs: Sequence[Run]) -> Case:
         place=place,
         storage=any_run.storage.type or "unknown",
         workload=any_run.producer.workload.name if any_run.producer.workload else "",
-        errors={k: v for k, v in made.items() if v is not None},
+        errors={k: v for k, v in errors.items() if v is not None},
         runs=len(runs),
         failed=len(runs) - len(good),
         requests=counts,
-        waits=_waits([one[APPLICATION] for one in complete]) if counts else None,
+        waits=_waits([arm_runs[APPLICATION] for arm_runs in complete]) if counts else None,
     )
 
 
@@ -236,5 +241,5 @@ def _streams(runs: Iterable[Run], measure: str) -> set[str | None]:
 
 def _value(run: Run, measure: str, streams: set[str | None]) -> float:
     """The sum over these streams; NaN where there is none."""
-    found = [s.value for s in run.samples if s.metric == measure and s.stream in streams]
-    return sum(found) if found else math.nan
+    values = [s.value for s in run.samples if s.metric == measure and s.stream in streams]
+    return sum(values) if values else math.nan

@@ -28,22 +28,22 @@ class Row:
     remedy: str = ""
 
 
-def rows(found: Iterable[Run]) -> list[Row]:
+def rows(all_runs: Iterable[Run]) -> list[Row]:
     """Bandwidths and rates, by benchmark, place and condition; failed runs are left out, and are
     counted where the page lists them."""
     pooled: dict[tuple[str, str, int, str], list[Run]] = {}
-    for run in found:
+    for run in all_runs:
         if is_benchmark(run.producer.name) and not run.failed and run.producer.workload:
             condition = runs.condition(run)
             ranks = int((run.measurement or {})["environment"]["ranks"])
             key = (run.producer.workload.name, place_of(run), ranks, digest(condition))
             pooled.setdefault(key, []).append(run)
-    made = []
+    pooled_rows = []
     for (name, place, ranks, _), same in sorted(pooled.items()):
         values: dict[tuple[str, str], list[float]] = {}
         for sample in (s for run in same for s in run.samples if s.unit in (RATE, PER_SECOND)):
             values.setdefault((sample.stream or "", sample.unit), []).append(sample.value)
-        made += [
+        pooled_rows += [
             Row(
                 benchmark=name,
                 place=place,
@@ -57,10 +57,14 @@ def rows(found: Iterable[Run]) -> list[Row]:
             for (operation, unit), of in values.items()
             if (low_to_high := spread(of))
         ]
-    return made
+    return pooled_rows
 
 
 def _remedy(same: Iterable[Run], operation: str) -> str:
     measured = ((run, producers.measured(run)) for run in same if run.cache is not None)
-    found = (cache.remedies(run, made, (operation,)) for run, made in measured if made)
-    return "; ".join(dict.fromkeys(filter(None, found)))
+    remedies = (
+        cache.remedies(run, measurement, (operation,))
+        for run, measurement in measured
+        if measurement
+    )
+    return "; ".join(dict.fromkeys(filter(None, remedies)))

@@ -34,14 +34,19 @@ class Canaries:
 
 def canaries(conditions: Iterable[Condition]) -> Canaries | None:
     """None where no run had a canary."""
-    found = list(conditions)
-    made = [one for condition in found for run in condition.runs for one in run.run.canary]
-    if not made:
+    all_conditions = list(conditions)
+    measurements = [
+        canary
+        for condition in all_conditions
+        for run in condition.runs
+        for canary in run.run.canary
+    ]
+    if not measurements:
         return None
-    failures = [str(one["failure"]) for one in made if one["failure"] is not None]
+    failures = [str(canary["failure"]) for canary in measurements if canary["failure"] is not None]
     return Canaries(
-        rows=[row for condition in found for row in _rows(condition)],
-        count=len(made),
+        rows=[row for condition in all_conditions for row in _rows(condition)],
+        count=len(measurements),
         failed=len(failures),
         failures=list(dict.fromkeys(failures)),
     )
@@ -51,10 +56,10 @@ def _rows(condition: Condition) -> Iterator[Row]:
     values: dict[tuple[str, str, str], list[dict[str, float]]] = {}
     for run in condition.runs:
         of_run: dict[tuple[str, str, str], dict[str, float]] = {}
-        for one in run.run.canary:
-            for rate in one["rates"]:
-                key = (one["program"], rate["operation"], rate["unit"])
-                of_run.setdefault(key, {})[one["when"]] = rate["value"]
+        for canary in run.run.canary:
+            for rate in canary["rates"]:
+                key = (canary["program"], rate["operation"], rate["unit"])
+                of_run.setdefault(key, {})[canary["when"]] = rate["value"]
         for key, pair in of_run.items():
             values.setdefault(key, []).append(pair)
     for (program, operation, unit), pairs in values.items():

@@ -31,15 +31,15 @@ class PlaceRow:
     @property
     def speed(self) -> float:
         """Sort key of places: the median of writes, else of reads; 0 where storage served none."""
-        found = self.speeds["write"] or self.speeds["read"]
-        return found.median if found else 0.0
+        spread = self.speeds["write"] or self.speeds["read"]
+        return spread.median if spread else 0.0
 
 
 def places(cases: Sequence[Judged]) -> list[PlaceRow]:
     """A row for each place, the fastest first; memory comes after storage."""
     names = sorted({case.place for case in cases})
     here = {place: [c for c in cases if c.place == place] for place in names}
-    rows = [_row(place, own) for place, own in here.items()]
+    rows = [_row(place, place_cases) for place, place_cases in here.items()]
     rows.sort(key=lambda row: (row.in_memory, -row.speed))
     if not rows:
         return []
@@ -49,8 +49,8 @@ def places(cases: Sequence[Judged]) -> list[PlaceRow]:
 
 def names(cases: Sequence[Judged]) -> Callable[[str], str]:
     """Places as a person calls them: without the system where all are of one."""
-    one = len({case.system for case in cases}) == 1
-    return lambda place: (place.partition(":")[2] if one else "") or place
+    single_system = len({case.system for case in cases}) == 1
+    return lambda place: (place.partition(":")[2] if single_system else "") or place
 
 
 def noise(cases: Sequence[Judged]) -> float | None:
@@ -59,8 +59,10 @@ def noise(cases: Sequence[Judged]) -> float | None:
     None where each ran once."""
     halves = []
     for case in cases:
-        found = (("write", case.write), ("read", case.read))
-        speeds = [s for name, s in found if s and s.n > 1 and s.median and name not in case.cached]
+        spreads = (("write", case.write), ("read", case.read))
+        speeds = [
+            s for name, s in spreads if s and s.n > 1 and s.median and name not in case.cached
+        ]
         if speeds:
             halves.append(max((s.high - s.low) / (2 * s.median) for s in speeds))
     return median(halves) if halves else None
@@ -75,8 +77,8 @@ def _written(cases: Sequence[Judged]) -> dict[tuple[str, str], float]:
 def _slower(
     cases: Sequence[Judged], best: Mapping[tuple[str, str], float]
 ) -> tuple[float, int] | None:
-    found = [best[key] / speed for key, speed in _written(cases).items() if best.get(key)]
-    return (median(found), len(found)) if found else None
+    slowdowns = [best[key] / speed for key, speed in _written(cases).items() if best.get(key)]
+    return (median(slowdowns), len(slowdowns)) if slowdowns else None
 
 
 def _row(place: str, here: Sequence[Judged]) -> PlaceRow:
@@ -86,20 +88,25 @@ def _row(place: str, here: Sequence[Judged]) -> PlaceRow:
     for name in metrics.DATA_PHASES:
         measured = [(c, s) for c in here if (s := {"write": c.write, "read": c.read}[name])]
         stored = [(c, s) for c, s in measured if name not in c.cached]
-        known = [
+        comparisons = [
             (c.original[name], s.median / c.original[name])
             for c, s in stored
             if name in c.original
         ]
         speeds[name] = metrics.spread(s.median for _, s in stored)
-        speed, ratio = (median(v) for v in zip(*known, strict=True)) if known else (0.0, 0.0)
-        original[name] = (speed, len(known), ratio) if known else None
+        speed, ratio = (
+            (median(v) for v in zip(*comparisons, strict=True)) if comparisons else (0.0, 0.0)
+        )
+        original[name] = (speed, len(comparisons), ratio) if comparisons else None
         of[name] = tuple(dict.fromkeys(c.name for c, _ in stored))
         some = Counter(c.name for c, _ in measured if name in c.cached)
         words = (
-            f"{n} case{'s' * (n > 1)} of {one}" * (one in of[name]) for one, n in some.items()
+            f"{n} case{'s' * (n > 1)} of {case_name}" * (case_name in of[name])
+            for case_name, n in some.items()
         )
-        left_out[name] = {one: words_ or one for one, words_ in zip(some, words, strict=True)}
+        left_out[name] = {
+            case_name: words_ or case_name for case_name, words_ in zip(some, words, strict=True)
+        }
     return PlaceRow(
         place=place,
         cases=len(here),

@@ -19,21 +19,24 @@ VERBS = {"write": "writes", "read": "reads"}
 LOG = "darshan"  # the source of workloads of applications
 
 
-def headline(found: Summary, rows: Sequence[PlaceRow], changes: Changes | None) -> list[str]:
+def headline(summary: Summary, rows: Sequence[PlaceRow], changes: Changes | None) -> list[str]:
     """Sentences for the head of the page, the most important first."""
-    if not found.cases:
+    if not summary.cases:
         return [NO_CASE]
-    called = names(found.cases)
+    called = names(summary.cases)
     rows = [replace(row, place=called(row.place)) for row in rows]
     stored = [row for row in rows if not row.in_memory and any(row.speeds.values())]
     moved = {called(place): text for place, text in _changed(changes)} if changes else {}
-    made = [_speed(row, stored, moved.pop(row.place, "")) for row in stored]
-    if not stored and any(case.write or case.read for case in found.cases):
-        remedy = "; ".join(found.remedies[:2]) if found.flushed else f"run {ACCEPT}"
-        made = [f"Nothing here measured storage, but memory: {remedy}."]
-    made += [f"{place} is {text}." for place, text in moved.items()]
-    made += [*_forecast(found.cases, called), *([f"{found.counts}."] if found.counts else [])]
-    return made or [f"{len(found.cases):,} cases as they should be; none has a speed."]
+    sentences = [_speed(row, stored, moved.pop(row.place, "")) for row in stored]
+    if not stored and any(case.write or case.read for case in summary.cases):
+        remedy = "; ".join(summary.remedies[:2]) if summary.flushed else f"run {ACCEPT}"
+        sentences = [f"Nothing here measured storage, but memory: {remedy}."]
+    sentences += [f"{place} is {text}." for place, text in moved.items()]
+    sentences += [
+        *_forecast(summary.cases, called),
+        *([f"{summary.counts}."] if summary.counts else []),
+    ]
+    return sentences or [f"{len(summary.cases):,} cases as they should be; none has a speed."]
 
 
 def _speed(row: PlaceRow, stored: Sequence[PlaceRow], moved: str) -> str:
@@ -71,7 +74,7 @@ def _changed(changes: Changes) -> Iterator[tuple[str, str]]:
 def _forecast(cases: Sequence[Judged], called: Callable[[str], str]) -> Iterator[str]:
     """lammps: 41 s of I/O on disk (35 to 50), 12 s on scratch. Of workloads of logs that were
     played whole and as described, where storage served all."""
-    found: dict[str, list[str]] = {}
+    texts_by_name: dict[str, list[str]] = {}
     for case in cases:
         condition = case.verdict.condition if case.verdict else None
         if condition is None or case.cached or case.in_memory or metrics.is_scaled(condition):
@@ -82,6 +85,6 @@ def _forecast(cases: Sequence[Judged], called: Callable[[str], str]) -> Iterator
             ends = _range(seconds(took.low), seconds(took.high))
             spread = f" ({ends})" if took.n > 1 else ""
             text = f"{seconds(took.median)} of I/O on {called(case.place)}{spread}"
-            found.setdefault(case.name, []).append(text)
-    for name, texts in list(found.items())[:SHOWN]:
+            texts_by_name.setdefault(case.name, []).append(text)
+    for name, texts in list(texts_by_name.items())[:SHOWN]:
         yield f"{name}: {', '.join(texts)}."

@@ -57,8 +57,8 @@ class Lost:
 
     def __init__(self, failed: Iterable[Failed]) -> None:
         self._failed: dict[Key, list[Failed]] = {}
-        for one in failed:
-            self._failed.setdefault(_key(one.run, one.place), []).append(one)
+        for failed_run in failed:
+            self._failed.setdefault(_key(failed_run.run, failed_run.place), []).append(failed_run)
 
     def take(self, runs: Sequence[Measured], conditions: Sequence[Condition] = ()) -> list[Failed]:
         """The failed runs of the cases that these runs are of. Where several `conditions` are of
@@ -67,16 +67,19 @@ class Lost:
         taken = []
         for key in sorted({_key(run.run, run.place) for run in runs}):
             same = [c for c in conditions if any(_key(r.run, r.place) == key for r in c.runs)]
-            for one in self._failed.pop(key, []):
-                if len(same) < 2 or _nearest(one, same).runs == tuple(runs):
-                    taken.append(one)
+            for failed_run in self._failed.pop(key, []):
+                if len(same) < 2 or _nearest(failed_run, same).runs == tuple(runs):
+                    taken.append(failed_run)
                 else:
-                    self._failed.setdefault(key, []).append(one)
+                    self._failed.setdefault(key, []).append(failed_run)
         return taken
 
     def leave_out(self, counted: Callable[[Failed], bool]) -> None:
         """Take out those that a case has counted by itself."""
-        kept = {k: [one for one in same if not counted(one)] for k, same in self._failed.items()}
+        kept = {
+            k: [failed_run for failed_run in same if not counted(failed_run)]
+            for k, same in self._failed.items()
+        }
         self._failed = {key: same for key, same in kept.items() if same}
 
     def left(self) -> list[list[Failed]]:
@@ -84,13 +87,14 @@ class Lost:
         return list(self._failed.values())
 
 
-def _nearest(one: Failed, conditions: Sequence[Condition]) -> Condition:
+def _nearest(failed_run: Failed, conditions: Sequence[Condition]) -> Condition:
     """The condition that differs in fewest keys; of equals the one that ran last."""
-    own = contract.condition(one.run)
+    failed_condition = contract.condition(failed_run.run)
 
     def distance(condition: Condition) -> tuple[int, int]:
         other = contract.condition(condition.runs[-1].run)
-        return len(contract.differences([own, other])[0]), -conditions.index(condition)
+        differences = contract.differences([failed_condition, other])[0]
+        return len(differences), -conditions.index(condition)
 
     return min(conditions, key=distance)
 
@@ -101,15 +105,15 @@ def failures(bad: Sequence[Failed], measured: int) -> str:
     return f"{len(bad)} of {total} runs failed: {shortened(bad[0].failure)}"
 
 
-def interval(found: Estimate) -> str:
+def interval(estimate: Estimate) -> str:
     """A value with its interval."""
-    return f"{units.percent(found.value)} ({_bounds(found)})"
+    return f"{units.percent(estimate.value)} ({_bounds(estimate)})"
 
 
-def _bounds(found: Estimate) -> str:
-    if not math.isfinite(found.reach):
+def _bounds(estimate: Estimate) -> str:
+    if not math.isfinite(estimate.reach):
         return "one round has no interval"
-    return f"{units.percent(found.low)} to {units.percent(found.high)}"
+    return f"{units.percent(estimate.low)} to {units.percent(estimate.high)}"
 
 
 def shortened(text: str) -> str:

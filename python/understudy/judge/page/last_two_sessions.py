@@ -65,20 +65,28 @@ class Changes:
 
 def changes(cases: Sequence[Case], rule: Rule = Rule()) -> Changes | None:  # noqa: B008
     """None where no condition has more than one session."""
-    found = list(_every(cases, rule))
-    if not found:
+    recents = list(_every(cases, rule))
+    if not recents:
         return None
-    moved = [one for one in found if one.levels]
-    moved.sort(key=lambda one: (-abs(math.log1p(one.change)), one.name, one.place, one.label))
+    moved = [recent for recent in recents if recent.levels]
+    moved.sort(
+        key=lambda recent: (
+            -abs(math.log1p(recent.change)),
+            recent.name,
+            recent.place,
+            recent.label,
+        )
+    )
     rows = []
-    for place in sorted({one.place for one in moved}):
-        own = [one for one in moved if one.place == place]
-        slower = sum(one.change < 0 for one in own)
-        every = sum(one.place == place for one in found)
-        middle, since = median(one.change for one in own), min(one.days[1] for one in own)
-        rows.append((place, slower, len(own) - slower, every, middle, since))
+    for place in sorted({recent.place for recent in moved}):
+        place_changes = [recent for recent in moved if recent.place == place]
+        slower = sum(recent.change < 0 for recent in place_changes)
+        every = sum(recent.place == place for recent in recents)
+        middle = median(recent.change for recent in place_changes)
+        since = min(recent.days[1] for recent in place_changes)
+        rows.append((place, slower, len(place_changes) - slower, every, middle, since))
     return Changes(
-        conditions=len(found),
+        conditions=len(recents),
         every=tuple(moved),
         places=tuple(sorted(rows, key=lambda row: -row[1] - row[2])),
     )
@@ -108,7 +116,7 @@ def _recent(
     figures: int,
     rule: Rule,
 ) -> Recent:
-    made = Recent(
+    recent = Recent(
         name=case.workload.name,
         place=whole.place,
         label=whole.label,
@@ -117,8 +125,8 @@ def _recent(
     )
     points = night_statistics.changes(sessions, rule, figures)
     if not points:
-        return made
+        return recent
     first, last = [0, *points][-2:]
     change = night_statistics.measure(sessions[first:last], sessions[last:], rule)
     begun = [runs[0].run.identity.time[:10] for runs in pooling.sessions(whole)]
-    return replace(made, levels=change.levels, days=(begun[last - 1], begun[last]))
+    return replace(recent, levels=change.levels, days=(begun[last - 1], begun[last]))

@@ -25,9 +25,9 @@ class Cell:
     def speed(self) -> tuple[str, float] | None:
         """The operation and the median bandwidth (bytes/s) of the worst case: of writes, or of
         reads where it has no other."""
-        for name, found in (("write", self.worst.write), ("read", self.worst.read)):
-            if found:
-                return name, found.median
+        for name, spread in (("write", self.worst.write), ("read", self.worst.read)):
+            if spread:
+                return name, spread.median
         return None
 
     @property
@@ -54,21 +54,22 @@ def matrix(cases: Sequence[Judged]) -> Matrix | None:
     """The matrix of cases that are sorted worst first; rows keep that order. None where it would
     show no more than the list."""
     columns = sorted({(case.place, case.method) for case in cases})
-    found: dict[str, dict[tuple[str, str], list[Judged]]] = {}
+    cases_by_name: dict[str, dict[tuple[str, str], list[Judged]]] = {}
     for case in cases:
-        found.setdefault(case.name, {}).setdefault((case.place, case.method), []).append(case)
-    if sum(map(len, found.values())) < LEAST:
+        row = cases_by_name.setdefault(case.name, {})
+        row.setdefault((case.place, case.method), []).append(case)
+    if sum(map(len, cases_by_name.values())) < LEAST:
         return None
     return Matrix(
         places=tuple(
-            (place, tuple(method for _, method in own))
-            for place, own in groupby(columns, key=lambda column: column[0])
+            (place, tuple(method for _, method in place_columns))
+            for place, place_columns in groupby(columns, key=lambda column: column[0])
         ),
         rows=tuple(
             (
                 name,
                 tuple(Cell(cases=tuple(here[c])) if c in here else None for c in columns),
             )
-            for name, here in found.items()
+            for name, here in cases_by_name.items()
         ),
     )

@@ -113,12 +113,12 @@ def rank(
                 copies += not _add(jobs, programs, log, path, twins)
         except UnderstudyError as error:
             unreadable.append(str(error))
-    found = sorted(
+    ranked = sorted(
         chain.from_iterable(jobs.values()), key=lambda job: (-ORDERS[by](job), -job.bytes, job.job)
     )
-    _choose(found)
+    _choose(ranked)
     return Ranking(
-        jobs=tuple(found),
+        jobs=tuple(ranked),
         programs=tuple(programs),
         unreadable=tuple(unreadable),
         logs=logs,
@@ -139,10 +139,10 @@ def _add(
         raise UnderstudyError(
             f"{log.path}: the job record has {about.nprocs} processes, expected 1 or more"
         )
-    own = of_log(log).direct.values()
+    module_totals = of_log(log).direct.values()
     if twins.of(path, about, log.exe):
         return False
-    read, written = (sum(totals.bytes[way] for totals in own) for way in (READ, WRITE))
+    read, written = (sum(totals.bytes[way] for totals in module_totals) for way in (READ, WRITE))
     run_s = about.run_time_s
     lacking = {m.name for m in log.modules.values() if m.reason and m.name not in NO_FILES}
     job = Job(
@@ -153,8 +153,8 @@ def _add(
         processes=about.nprocs,
         read_bytes=read,
         written_bytes=written,
-        opens=sum(totals.opens or 0 for totals in own),
-        io_s=sum(sum(totals.time_s) for totals in own),
+        opens=sum(totals.opens or 0 for totals in module_totals),
+        io_s=sum(sum(totals.time_s) for totals in module_totals),
         process_s=about.nprocs * (run_s or 0.0),
         incomplete=any(m.partial for m in log.modules.values()),
         unfinished=run_s is None,
@@ -163,12 +163,12 @@ def _add(
         program=programs.setdefault(program_of(log.exe), len(programs)),
     )
     others = []
-    for known in jobs.get((about.jobid, about.uid), ()):
-        if known.near(job):
-            known.add(job)
-            job = known
+    for earlier_job in jobs.get((about.jobid, about.uid), ()):
+        if earlier_job.near(job):
+            earlier_job.add(job)
+            job = earlier_job
         else:
-            others.append(known)
+            others.append(earlier_job)
     jobs[about.jobid, about.uid] = [*others, job]
     return True
 

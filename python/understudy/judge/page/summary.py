@@ -65,8 +65,14 @@ class Summary:
         nothing of replicas that all have them."""
         words = KINDS | dict(self.kinds)
         kinds = [(kind, [c for c in self.cases if c.kind == kind]) for kind in words]
-        news = [(k, own) for k, own in kinds if k != REPLICA or any(c.state != PASS for c in own)]
-        return "; ".join(_counted(kind, words[kind], own) for kind, own in news if own)
+        news = [
+            (k, kind_cases)
+            for k, kind_cases in kinds
+            if k != REPLICA or any(c.state != PASS for c in kind_cases)
+        ]
+        return "; ".join(
+            _counted(kind, words[kind], kind_cases) for kind, kind_cases in news if kind_cases
+        )
 
     @property
     def divided(self) -> str:
@@ -101,11 +107,11 @@ class Summary:
     @property
     def reasons(self) -> list[tuple[str, list[Judged]]]:
         """Why cases failed or are outside, and which; the reason of most first."""
-        found: dict[str, list[Judged]] = {}
+        cases_by_reason: dict[str, list[Judged]] = {}
         for case in self.cases:
             if case.state in (FAILED, FAIL):
-                found.setdefault(case.why, []).append(case)
-        return sorted(found.items(), key=lambda item: -len(item[1]))
+                cases_by_reason.setdefault(case.why, []).append(case)
+        return sorted(cases_by_reason.items(), key=lambda item: -len(item[1]))
 
     def next_steps(self, changed: str = "") -> list[tuple[str, str]]:
         """Next steps, and the command for each, in this order; none where nothing is open:
@@ -124,13 +130,13 @@ class Summary:
         ]
 
     def _of_state(self, state: str, what: str, command: str) -> list[tuple[str, str]]:
-        found = [case for case in self.cases if case.state == state]
-        if not found:
+        cases = [case for case in self.cases if case.state == state]
+        if not cases:
             return []
-        verb = "" if state == FAILED else " is" if len(found) == 1 else " are"
-        first = found[0]
+        verb = "" if state == FAILED else " is" if len(cases) == 1 else " are"
+        first = cases[0]
         words = {"system": quote(first.system), "name": quote(first.name.partition(", ")[0])}
-        return [(what.format(f"{len(found)}{verb}"), command.format_map(words))]
+        return [(what.format(f"{len(cases)}{verb}"), command.format_map(words))]
 
     def _undecided(self) -> list[tuple[str, str]]:
         kinds = {case.kind for case in self.cases if case.state == UNDECIDED}
@@ -155,13 +161,17 @@ def summarize(
     for name, why in skipped:
         reasons.setdefault(why, []).append(name)
     of_study = study is not None
-    lost = Lost(one for one in failed if not (of_study and one.run.producer.name == OBSERVED))
+    lost = Lost(
+        failed_run
+        for failed_run in failed
+        if not (of_study and failed_run.run.producer.name == OBSERVED)
+    )
     rows: list[Judged] = []
     for case in cases:
         if not case.programs:  # which a study judges
             rows += (
-                _of_condition(case, one, lost.take(one.runs, case.conditions))
-                for one in case.conditions
+                _of_condition(case, condition, lost.take(condition.runs, case.conditions))
+                for condition in case.conditions
             )
     rows += _of_study(study)
     for addition in additions:
@@ -212,18 +222,18 @@ def named(names: Sequence[str], comma: str = ", ") -> str:
 
 
 def _of_condition(case: Case, condition: Condition, bad: Sequence[Failed]) -> Judged:
-    made = metrics.verdict(condition)
-    state, why = made.state, ""
+    verdict = metrics.verdict(condition)
+    state, why = verdict.state, ""
     if bad:
         state, why = FAILED, failures(bad, len(condition.runs))
     elif state == FAIL:
         why = (
-            f"{units.exact(made.wrong_bytes)} differ from what was written"
-            if made.wrong_bytes
-            else f"the payload error is {units.percent(made.error)}"
+            f"{units.exact(verdict.wrong_bytes)} differ from what was written"
+            if verdict.wrong_bytes
+            else f"the payload error is {units.percent(verdict.error)}"
         )
     elif state == UNDECIDED:
-        why = f"contents were compared in {made.verified_runs} of {len(condition.runs)} runs"
+        why = f"contents were compared in {verdict.verified_runs} of {len(condition.runs)} runs"
     return Judged(
         name=case.workload.name,
         place=condition.place,
@@ -232,26 +242,26 @@ def _of_condition(case: Case, condition: Condition, bad: Sequence[Failed]) -> Ju
         state=state,
         why=why,
         anchor=case.key,
-        verdict=made,
+        verdict=verdict,
         in_memory=condition.runs[0].run.storage.type in IN_MEMORY,
         original={
             name: speed
             for name in metrics.DATA_PHASES
             if (speed := metrics.original_speed(condition, name))
         },
-        write=made.write,
-        read=made.read,
-        cached=made.cached,
+        write=verdict.write,
+        read=verdict.read,
+        cached=verdict.cached,
     )
 
 
 def _of_study(study: transfer.Study | None) -> Iterator[Judged]:
     for case in study.cases if study else ():
-        found = case.state()
+        state = case.state()
         error = case.headline
         why = (
             f"{case.failed} of {case.runs} runs failed"
-            if found == transfer.FAILED or error is None
+            if state == transfer.FAILED or error is None
             else f"the replica's time in I/O is {units.percent(error.error.value)} off"
         )
         yield Judged(
@@ -260,31 +270,31 @@ def _of_study(study: transfer.Study | None) -> Iterator[Judged]:
             method=TRANSFER,
             label=TRANSFER,
             kind=TRANSFER,
-            state=STATE_OF_ERROR.get(found, FAILED),
+            state=STATE_OF_ERROR.get(state, FAILED),
             why=why,
             anchor=study.key if study else None,
         )
 
 
 def _of_failed(same: Sequence[Failed], additions: Sequence[Addition]) -> Judged:
-    one = same[0]
-    played = one.run.producer.workload
+    first = same[0]
+    played = first.run.producer.workload
     words = dict(
         word.lstrip("%").rpartition(".")[2].split("=", 1)
-        for word in (one.run.identity.case or "").split()
+        for word in (first.run.identity.case or "").split()
         if word.startswith("%") and "=" in word
     )
-    application = one.run.producer.options.get("application") or words.get("application")
+    application = first.run.producer.options.get("application") or words.get("application")
     name = (played.name if played else None) or words.get("workload") or application
-    method = str(one.run.producer.options.get("method") or words.get("method") or "unknown")
+    method = str(first.run.producer.options.get("method") or words.get("method") or "unknown")
     method = AS_DESCRIBED if method == "described" else method  # the value of the checks' axis
     return Judged(
-        name=str(name or one.run.identity.case or one.run.producer.name),
-        place=one.place,
+        name=str(name or first.run.identity.case or first.run.producer.name),
+        place=first.place,
         method=method,
         label=method,
         state=FAILED,
-        kind=_kind(one.run, additions),
+        kind=_kind(first.run, additions),
         why=failures(same, 0),
         anchor="failures",
     )

@@ -57,8 +57,10 @@ def remedies(run: Run, measurement: Measurement, names: Container[str]) -> str:
     where it cannot. Computed anew: a record's own may be of an earlier version, or edited."""
     if run.cache is None:
         return ""
-    known = may_serve(measurement, int(run.cache["node_memory_bytes"]))
-    return "; ".join(dict.fromkeys(known[name] for name in known if name in names))
+    remedies_by_name = may_serve(measurement, int(run.cache["node_memory_bytes"]))
+    return "; ".join(
+        dict.fromkeys(remedies_by_name[name] for name in remedies_by_name if name in names)
+    )
 
 
 def _more(limit: int) -> str:
@@ -75,10 +77,16 @@ def _of_player(played: Played, limit: int, nodes: int) -> Iterator[tuple[str, st
         restart = stream.name.endswith(RESTART_SUFFIX) and stream.name not in described
         if stream.bytes == 0 or stream.bytes >= limit:
             continue
-        own = described.get(stream.name.removesuffix(RESTART_SUFFIX))
-        is_direct = bool(own and own.open.direct) and stream.method == "posix"
+        described_stream = described.get(stream.name.removesuffix(RESTART_SUFFIX))
+        is_direct = (
+            bool(described_stream and described_stream.open.direct) and stream.method == "posix"
+        )
         if stream.operation == "write":
-            stored = options.get("fsync") or stream.sync or bool(own and own.open.write_through)
+            stored = (
+                options.get("fsync")
+                or stream.sync
+                or bool(described_stream and described_stream.open.write_through)
+            )
             safe = stored or is_direct or (direct == "yes" and stream.method == "posix")
             remedy = FLUSH
         else:

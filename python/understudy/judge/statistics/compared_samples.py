@@ -95,28 +95,28 @@ def read(
         values = (*RATE_UNITS, OF_DUMPS, IO_RATE)  # whose bandwidth is one figure, and not two
     of = f"number IN (SELECT number FROM runs WHERE {where[0]})"
     sql = f"SELECT number, metric, unit, better, stream, value FROM samples WHERE {of} AND "
-    found: dict[int, list[tuple[str, str, str, str | None, float]]] = {}
+    samples_by_run: dict[int, list[tuple[str, str, str, str | None, float]]] = {}
     for number, *sample in index.connection.execute(sql + wanted, (*where[1], *values)):
-        found.setdefault(number, []).append(tuple(sample))
+        samples_by_run.setdefault(number, []).append(tuple(sample))
     if not metrics:
         rest = sql + "metric = 'elapsed_s'"
         slow: dict[int, list[Any]] = {}
         for number, *sample in index.connection.execute(rest, where[1]):
-            if number not in found:
+            if number not in samples_by_run:
                 slow.setdefault(number, []).append(tuple(sample))
-        found |= slow
+        samples_by_run |= slow
     operations: dict[int, dict[str | None, str]] = {}
     sql = f"SELECT number, stream, metric FROM samples WHERE {of} AND metric IN (?, ?)"
     for number, stream, metric in index.connection.execute(sql, (*where[1], *OPERATIONS)):
         operations.setdefault(number, {})[stream] = OPERATIONS[metric]
     reduced: dict[str, str] = {}
-    made = []
+    rows = []
     for values_ in index.select(COLUMNS, *where):
         row = dict(zip(COLUMNS, values_, strict=True)) | dict.fromkeys(anywhere)
         digest = row["condition"]
         if digest not in reduced:
             reduced[digest] = without(index.condition(digest), across) if across else digest
-        made.append(
+        rows.append(
             Row(
                 subject=Subject(**{name: row[name] for name in Subject.__slots__}),
                 session=row["session"] or f"by hand {row['time'][:10]}",
@@ -128,13 +128,13 @@ def read(
                 failure=row["failure"],
                 seconds=row["seconds"],
                 canary=tuple(json.loads(row["canary"] or "[]")),
-                samples=tuple(found.get(row["number"], ())),
+                samples=tuple(samples_by_run.get(row["number"], ())),
                 operations=operations.get(row["number"], {}),
                 run=row["run"],
                 key=row["key"],
             )
         )
-    return made
+    return rows
 
 
 def without(condition: runs.Condition, across: Sequence[str]) -> str:
@@ -275,28 +275,28 @@ def series(rows: Iterable[Row]) -> Iterator[Series]:
         same.sort(key=lambda row: row.time)
         for kind in dict.fromkeys(s[:4] for row in same for s in row.samples):
             metric, unit, better, stream = kind
-            found: dict[str, list[float]] = {}
+            values_by_session: dict[str, list[float]] = {}
             times: dict[str, str] = {}
             blocks: dict[str, int] = {}
             lengths = []
             for row in same:
-                mine = [s[4] for s in row.samples if s[:4] == kind and s[4] > 0]
-                if mine:
-                    found.setdefault(row.session, []).extend(mine)
+                row_values = [s[4] for s in row.samples if s[:4] == kind and s[4] > 0]
+                if row_values:
+                    values_by_session.setdefault(row.session, []).extend(row_values)
                     times.setdefault(row.session, row.time)
                     blocks.setdefault(row.session, row.block)
                     if row.seconds:
-                        lengths.append(row.seconds / len(mine))
-            if not found:
+                        lengths.append(row.seconds / len(row_values))
+            if not values_by_session:
                 continue
-            values = turned(list(found.values()), better)
+            values = turned(list(values_by_session.values()), better)
             yield Series(
                 subject=subject,
                 condition=digest,
                 metric=metric,
                 unit=unit,
                 stream=stream,
-                sessions=tuple(found),
+                sessions=tuple(values_by_session),
                 blocks=tuple(blocks.values()),
                 times=tuple(times.values()),
                 values=tuple(map(tuple, values)),

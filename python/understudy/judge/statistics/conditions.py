@@ -160,11 +160,11 @@ class Condition:
 
     def dumps(self, name: str) -> dict[int, list[DumpResult]]:
         """Dumps of a stream by index, each with one entry per repetition."""
-        found: dict[int, list[DumpResult]] = {}
+        dumps_by_index: dict[int, list[DumpResult]] = {}
         for stream in self.stream(name):
             for dump in stream.dumps:
-                found.setdefault(dump.dump, []).append(dump)
-        return dict(sorted(found.items()))
+                dumps_by_index.setdefault(dump.dump, []).append(dump)
+        return dict(sorted(dumps_by_index.items()))
 
     def played_dumps(self, name: str) -> dict[int, list[PlayedDump]]:
         """The same of the player's dumps, which were scheduled; nothing of a program."""
@@ -329,11 +329,11 @@ class Chosen:
 def group(measured: Iterable[Measured]) -> list[Case]:
     """Cases by name of the workload, or of the application; two descriptors with one name are two
     cases."""
-    found = sorted(measured, key=lambda run: (*_case_key(run), run.ranks))
-    methods = tuple(sorted({method_of(run) for run in found}))
-    everywhere = tuple(sorted({run.place for run in found}))
+    ordered_runs = sorted(measured, key=lambda run: (*_case_key(run), run.ranks))
+    methods = tuple(sorted({method_of(run) for run in ordered_runs}))
+    everywhere = tuple(sorted({run.place for run in ordered_runs}))
     cases = []
-    for (name, _), same in groupby(found, key=_case_key):
+    for (name, _), same in groupby(ordered_runs, key=_case_key):
         members = list(same)
         cases.append(
             Case(
@@ -374,7 +374,7 @@ def _conditions(members: list[Measured]) -> tuple[Condition, ...]:
         [run.ranks for run in firsts],
         _words_of_the_run(firsts),
     )
-    made = [
+    conditions = [
         Condition(
             method=method_of(same[0]),
             facts=facts,
@@ -384,7 +384,7 @@ def _conditions(members: list[Measured]) -> tuple[Condition, ...]:
         )
         for same, facts in zip(pooled.values(), _told_apart(firsts, labels, rows), strict=True)
     ]
-    return tuple(sorted(made, key=lambda c: (c.place, c.method, c.ranks, c.facts)))
+    return tuple(sorted(conditions, key=lambda c: (c.place, c.method, c.ranks, c.facts)))
 
 
 def _words_of_the_run(members: list[Measured]) -> list[list[str]]:

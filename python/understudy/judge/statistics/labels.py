@@ -79,7 +79,7 @@ def label(
     conditions: Sequence[runs.Condition],
     places: Sequence[str],
     ranks_of: Sequence[int],
-    own: Sequence[Sequence[str]],
+    caller_words: Sequence[Sequence[str]],
 ) -> list[tuple[str, ...]]:
     """For each condition the words that tell it from the others of its case.
 
@@ -93,63 +93,63 @@ def label(
     nodes = _within(on_as_many, [{"place": {"nodes": c["place"]["nodes"]}} for c in conditions])
     methods = [str(c["producer"]["options"].get("method")) for c in conditions]
     tuning = _within(methods, [_tuning(c) for c in conditions])
-    found = [o | n | a for o, n, a in zip(options, nodes, around, strict=True)]
-    keys = list(dict.fromkeys(key for one in found for key in one))
+    differences = [o | n | a for o, n, a in zip(options, nodes, around, strict=True)]
+    keys = list(dict.fromkeys(key for differing in differences for key in differing))
     keys = [k for k in keys if not _is_shown_elsewhere(k)]
     first = [*filter(keys.__contains__, WORDS), *(k for k in keys if k not in WORDS)]
     told = [k for k in first if not k.startswith(_CONSEQUENCES)]
     words = [
-        [*mine, *_told(told, one), *_parameter_words(tuned)]
-        for mine, one, tuned in zip(own, found, tuning, strict=True)
+        [*leading, *_told(told, differing), *_parameter_words(tuned)]
+        for leading, differing, tuned in zip(caller_words, differences, tuning, strict=True)
     ]
     for key in (k for k in first if k not in told):
-        _add_where_it_tells(key, found, words, list(zip(places, methods, strict=True)))
-    return [tuple(filter(None, one)) for one in words]
+        _add_where_it_tells(key, differences, words, list(zip(places, methods, strict=True)))
+    return [tuple(filter(None, texts)) for texts in words]
 
 
 def facts(condition: runs.Condition) -> str:
     """All of one condition that says something, in words; not the system and the partition."""
-    found = {key: value for key, value in runs.differences([condition, {}])[0].items() if value}
-    keys = ["place.nodes", f"{OPTION}method", *found]
+    values = {key: value for key, value in runs.differences([condition, {}])[0].items() if value}
+    keys = ["place.nodes", f"{OPTION}method", *values]
     shown = [k for k in dict.fromkeys(keys) if k in keys[:2] or not _is_shown_elsewhere(k)]
-    return ", ".join(filter(None, _told(shown, found)))
+    return ", ".join(filter(None, _told(shown, values)))
 
 
 def _is_shown_elsewhere(key: str) -> bool:
     return f"{key}.".startswith(_SHOWN_ELSEWHERE)
 
 
-def _told(keys: Iterable[str], one: Mapping[str, Any]) -> Iterator[str]:
-    return (_words(key, one[key]) for key in keys if key in one)
+def _told(keys: Iterable[str], values: Mapping[str, Any]) -> Iterator[str]:
+    return (_words(key, values[key]) for key in keys if key in values)
 
 
 def _add_where_it_tells(
     key: str,
-    found: Sequence[Mapping[str, Any]],
+    differences: Sequence[Mapping[str, Any]],
     words: list[list[str]],
     beside: Sequence[tuple[str, str]],
 ) -> None:
     """Add a key that follows from others to the conditions that nothing tells apart so far."""
     alike: dict[Any, list[int]] = {}
-    for i, one in enumerate(words):
-        alike.setdefault((beside[i], *one), []).append(i)
+    for i, texts in enumerate(words):
+        alike.setdefault((beside[i], *texts), []).append(i)
     for same in alike.values():
-        values = {schema.canonical(found[i].get(key)) for i in same}
+        values = {schema.canonical(differences[i].get(key)) for i in same}
         if len(values) > 1:
             for i in same:
-                words[i].append(_words(key, found[i].get(key)))
+                words[i].append(_words(key, differences[i].get(key)))
 
 
 def _within(groups: Sequence[str], conditions: Sequence[runs.Condition]) -> list[dict[str, Any]]:
     """The differences among the conditions of each group."""
-    made: list[dict[str, Any]] = [{} for _ in conditions]
+    differences: list[dict[str, Any]] = [{} for _ in conditions]
     for group in dict.fromkeys(groups):
         members = [i for i, of in enumerate(groups) if of == group]
-        for i, one in zip(
+        for i, differing in zip(
             members, runs.differences([conditions[i] for i in members]), strict=True
         ):
-            made[i] = one
-    return made
+            differences[i] = differing
+    return differences
 
 
 def _without_nodes(condition: runs.Condition) -> dict[str, Any]:
@@ -213,7 +213,7 @@ def stripe_count(run: Run) -> str:
     """Stripe count requested by the case, in its words: default, nodes, cores or a number."""
     case = run.identity.case or ""
     for pattern in (r"%point=\S*?\bstripe_count=(\w+)", r"%\.?stripe_count=(\S+)"):
-        if found := re.search(pattern, case):
-            return found[1]
+        if match := re.search(pattern, case):
+            return match[1]
     count = run.storage.asked.get("stripe_count")
     return "default" if count is None else str(count)

@@ -35,10 +35,10 @@ class Spread:
 
 def spread(values: Iterable[float]) -> Spread | None:
     """None where nothing was measured."""
-    found = sorted(values)
-    if not found:
+    ordered = sorted(values)
+    if not ordered:
         return None
-    return Spread(low=found[0], median=median(found), high=found[-1], n=len(found))
+    return Spread(low=ordered[0], median=median(ordered), high=ordered[-1], n=len(ordered))
 
 
 def payload_error(moved: int, planned: float) -> float:
@@ -266,13 +266,13 @@ class PausesRow:
 def kept_pauses(case: Case) -> Iterator[PausesRow]:
     """Nothing of conditions that were played without pauses."""
     for condition in case.conditions:
-        found = [
+        repetition_pauses = [
             pauses.pauses(d for s in r.streams for d in s.dumps)
             for run in condition.runs
             if isinstance(run.measurement, Played)
             for r in run.measurement.repetitions
         ]
-        asked = [made for made in found if made.asked_s > 0]
+        asked = [p for p in repetition_pauses if p.asked_s > 0]
         if asked:
             yield PausesRow(condition=condition, pauses=max(asked, key=lambda p: abs(p.error)))
 

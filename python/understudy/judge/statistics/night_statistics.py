@@ -84,12 +84,12 @@ def of_median(n: int) -> float:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scatter:
     """Variances of logarithms: between nights, between sessions of a night, and the part of the
-    latter that `noise` between repetitions makes. `known`: several sessions of a night tell that
-    of sessions; else it is in that of nights, but for the noise."""
+    latter that `noise` between repetitions makes. `session_known`: several sessions of a night
+    tell that of sessions; else it is in that of nights, but for the noise."""
 
     night: float
     session: float
-    known: bool
+    session_known: bool
     noise: float
 
 
@@ -143,7 +143,7 @@ class Estimate:
     night: Floats
     session: Floats
     noise: Floats
-    known: NDArray[np.bool_]
+    session_known: NDArray[np.bool_]
     contradicted: NDArray[np.bool_]
 
 
@@ -160,25 +160,28 @@ def estimate(
     of = [np.broadcast_to(sides == side, levels.shape).astype(np.float64) for side in (0, 1)]
     order = np.argsort(nights, kind="stable")
     begin = np.searchsorted(nights[order], np.arange(nights.max() + 1))
-    counts = [np.add.reduceat(one[:, order], begin, axis=1) for one in of]
-    sums = [np.add.reduceat((levels * one)[:, order], begin, axis=1) for one in of]
+    counts = [np.add.reduceat(mask[:, order], begin, axis=1) for mask in of]
+    sums = [np.add.reduceat((levels * mask)[:, order], begin, axis=1) for mask in of]
     seen, free = _between_sessions(levels, of[0] + of[1], counts, sums, nights)
-    known = free > 0
+    measured = free > 0
     noise = np.where(np.isnan(noise), rule.nights**2 / 4, noise)
     noise = np.average(np.broadcast_to(noise, levels.shape), axis=1, weights=of[0] + of[1])
     least = ROUNDING * rule.nights**2
-    seen, free = np.maximum(np.where(known, seen, noise), least), np.where(known, free, np.inf)
+    seen, free = (
+        np.maximum(np.where(measured, seen, noise), least),
+        np.where(measured, free, np.inf),
+    )
     night, free_n, contradicted = _between_nights(counts, sums, seen, rule)
     in_turn = ((counts[0] > 0) & (counts[1] > 0)).any(axis=1)
-    stated = np.maximum(noise, least) + in_turn * rule.nights**2 * np.where(known, CHOICE, 1.0)
-    session = np.where(known, seen, stated)
+    stated = np.maximum(noise, least) + in_turn * rule.nights**2 * np.where(measured, CHOICE, 1.0)
+    session = np.where(measured, seen, stated)
     means = _weighted(counts, sums, session, night)
     ways = [_error(counts, session, night, free, free_n)]
-    few = known & in_turn & (free < WEIGHT - 1)
+    few = measured & in_turn & (free < WEIGHT - 1)
     if few.any():
         from scipy import special
 
-        few &= special.chdtrc(np.where(known, free, 1), free * seen / stated) >= ALPHA
+        few &= special.chdtrc(np.where(measured, free, 1), free * seen / stated) >= ALPHA
         error, freedom = _error(counts, stated, night, np.full(free.shape, np.inf), free_n)
         ways.append((np.where(few, error, np.inf), freedom))
     return Estimate(
@@ -189,7 +192,7 @@ def estimate(
         night=night,
         session=seen,
         noise=noise,
-        known=known,
+        session_known=measured,
         contradicted=contradicted,
     )
 
@@ -208,12 +211,16 @@ def _error(
 
 
 def _between_sessions(
-    levels: Floats, own: Floats, counts: list[Floats], sums: list[Floats], nights: NDArray[np.intp]
+    levels: Floats,
+    counted: Floats,
+    counts: list[Floats],
+    sums: list[Floats],
+    nights: NDArray[np.intp],
 ) -> tuple[Floats, Floats]:
     """The variance of sessions about their night and side, and its degrees of freedom."""
     both, total = counts[0] + counts[1], sums[0] + sums[1]
     present = np.maximum(both, 1)
-    squares = (own * (levels - (total / present)[:, nights]) ** 2).sum(axis=1)
+    squares = (counted * (levels - (total / present)[:, nights]) ** 2).sum(axis=1)
     weights = counts[0] * counts[1] / present
     with np.errstate(invalid="ignore", divide="ignore"):
         apart = np.where(weights > 0, sums[1] / counts[1] - sums[0] / counts[0], 0.0)
@@ -233,28 +240,28 @@ def _between_nights(
 
     stated = np.full(len(session), rule.nights**2)
     squares, free, parts, products = (np.zeros_like(stated) for _ in range(4))
-    for mine, other, total in ((counts[0], counts[1], sums[0]), (counts[1], counts[0], sums[1])):
-        alone = (mine > 0) & (other == 0)
+    for side, other, total in ((counts[0], counts[1], sums[0]), (counts[1], counts[0], sums[1])):
+        alone = (side > 0) & (other == 0)
         n = alone.sum(axis=1)
-        means = np.where(alone, total / np.maximum(mine, 1), 0.0)
+        means = np.where(alone, total / np.maximum(side, 1), 0.0)
         middle = means.sum(axis=1) / np.maximum(n, 1)
         away = np.where(alone, means - middle[:, None], 0.0)
         squares += (away**2).sum(axis=1)
         products += (away[:, 1:] * away[:, :-1]).sum(axis=1)
         free += np.maximum(n - 1, 0)
-        parts += np.where(alone, 1 / np.maximum(mine, 1), 0.0).sum(axis=1)
+        parts += np.where(alone, 1 / np.maximum(side, 1), 0.0).sum(axis=1)
     some = np.maximum(free, 1)
     lone = sum(((m > 0) & (o == 0)).sum(axis=1) for m, o in (counts, counts[::-1]))
-    own = session * parts / np.maximum(lone, 1)
-    seen = np.maximum(squares / some - own, 0)
-    contradicted = (free > 0) & (special.chdtrc(some, squares / (stated + own)) < ALPHA)
-    known = free >= WEIGHT - 1
+    session_part = session * parts / np.maximum(lone, 1)
+    seen = np.maximum(squares / some - session_part, 0)
+    contradicted = (free > 0) & (special.chdtrc(some, squares / (stated + session_part)) < ALPHA)
+    many_nights = free >= WEIGHT - 1
     r = products / np.where(squares > 0, squares, 1)
     r = np.clip(r + (1 + 3 * r) / some + 1 / np.sqrt(some), 0, 0.97)
     shrunk = (WEIGHT * stated + free * seen) / (WEIGHT + free) * (1 + r) / (1 - r)
-    narrower = known & (shrunk < stated)
+    narrower = many_nights & (shrunk < stated)
     night = np.where(narrower, shrunk, stated)
-    night = np.where(contradicted, np.maximum(seen, np.where(known, shrunk, stated)), night)
+    night = np.where(contradicted, np.maximum(seen, np.where(many_nights, shrunk, stated)), night)
     freedom = WEIGHT / (1.0 + contradicted) + free
     freedom = np.where(contradicted | narrower, freedom, np.inf)
     return night, freedom, contradicted
@@ -268,8 +275,8 @@ def _products(
     ratio = (night / session)[:, None]
     keep = ratio / (1 + (counts[0] + counts[1]) * ratio)
     a, c = (
-        (mine * (1 + ratio * other) * keep / ratio).sum(axis=1)
-        for mine, other in (counts, counts[::-1])
+        (side * (1 + ratio * other) * keep / ratio).sum(axis=1)
+        for side, other in (counts, counts[::-1])
     )
     return keep, a, -(keep * counts[0] * counts[1]).sum(axis=1), c
 
@@ -323,7 +330,7 @@ def measure(before: Side, after: Side, rule: Rule = Rule()) -> Change:
     one side, as a change from 1."""
     sessions = [*before, *after]
     nights = {night: i for i, night in enumerate(sorted({s.night for s in sessions}))}
-    found = estimate(
+    fit = estimate(
         np.array([[s.level for s in sessions]]),
         np.repeat([0, 1], [len(before), len(after)]),
         np.array([nights[s.night] for s in sessions]),
@@ -331,19 +338,19 @@ def measure(before: Side, after: Side, rule: Rule = Rule()) -> Change:
         rule,
     )
     ran = [{s.night for s in side} for side in (before, after)]
-    low, high = (math.exp(float(mean[0])) for mean in found.means)
+    low, high = (math.exp(float(mean[0])) for mean in fit.means)
     return Change(
         levels=(low, high),
-        step=float(found.step[0]),
-        error=tuple(found.error[:, 0].tolist()),
-        freedom=tuple(found.freedom[:, 0].tolist()),
+        step=float(fit.step[0]),
+        error=tuple(fit.error[:, 0].tolist()),
+        freedom=tuple(fit.freedom[:, 0].tolist()),
         scatter=Scatter(
-            night=float(found.night[0]),
-            session=float(found.session[0]),
-            known=bool(found.known[0]),
-            noise=float(found.noise[0]),
+            night=float(fit.night[0]),
+            session=float(fit.session[0]),
+            session_known=bool(fit.session_known[0]),
+            noise=float(fit.noise[0]),
         ),
-        contradicted=bool(found.contradicted[0]),
+        contradicted=bool(fit.contradicted[0]),
         nights=(len(ran[0]), len(ran[1])),
         sessions=(len(before), len(after)),
         shared=len(ran[0] & ran[1]),
@@ -354,8 +361,8 @@ def decide(changes: Sequence[Change], rule: Rule = Rule()) -> list[str]:
     """The state of each figure of a comparison."""
     if not changes:
         return []
-    halves = [reach(one.error, one.freedom, 2 * rule.alpha).min() for one in changes]
-    every = [(one.step, one.p, half) for one, half in zip(changes, halves, strict=True)]
+    halves = [reach(change.error, change.freedom, 2 * rule.alpha).min() for change in changes]
+    every = [(change.step, change.p, half) for change, half in zip(changes, halves, strict=True)]
     step, p, half = (np.array([column]) for column in zip(*every, strict=True))
     return [STATES[i] for i in states(step, p, half, rule)[0]]
 
@@ -367,11 +374,11 @@ def states(step: Floats, p: Floats, half: Floats, rule: Rule) -> NDArray[np.intp
     ranked = np.sort(p, axis=1)
     share = rule.alpha * np.arange(1, p.shape[1] + 1) / p.shape[1]
     most = np.where(ranked <= share, ranked, -1.0).max(axis=1, keepdims=True)
-    found = (p <= most) & (np.abs(step) >= -math.log1p(-rule.effect))
+    changed = (p <= most) & (np.abs(step) >= -math.log1p(-rule.effect))
     within = np.abs(step) + half < -math.log1p(-rule.limit)
     state = np.where(within, STATES.index(WITHIN), STATES.index(UNDECIDED))
     side = np.where(step < 0, STATES.index(SLOWER), STATES.index(FASTER))
-    return np.where(found, side, state).astype(np.intp)
+    return np.where(changed, side, state).astype(np.intp)
 
 
 def findable(scatter: Scatter, blocks: int, in_turn: bool, figures: int, rule: Rule) -> float:
@@ -380,29 +387,29 @@ def findable(scatter: Scatter, blocks: int, in_turn: bool, figures: int, rule: R
     scatter as nights do."""
     from scipy import special
 
-    variance = scatter.session + scatter.night * (not (in_turn and scatter.known))
+    variance = scatter.session + scatter.night * (not (in_turn and scatter.session_known))
     ways = []
     if not in_turn or blocks < WEIGHT:
         more = rule.nights**2 * (CHOICE if blocks > 1 else 1) + scatter.noise
         ways.append((more if in_turn else variance, math.inf))
     if in_turn and blocks > 1:
         ways.append((variance, blocks - 1.0))
-    found = []
+    steps = []
     for each, freedom in ways:
         beyond = float(quantile(1 - rule.alpha / figures / 2, freedom))
         power = beyond + float(quantile(POWER, math.inf))
         if math.isfinite(freedom):
             power = float(special.nctdtrinc(freedom, 1 - POWER, beyond))
-        found.append(power * math.sqrt(2 * each / blocks))
-    return -math.expm1(-min(found))
+        steps.append(power * math.sqrt(2 * each / blocks))
+    return -math.expm1(-min(steps))
 
 
 def needed(scatter: Scatter, in_turn: bool, figures: int, rule: Rule) -> int | None:
     """The fewest blocks (see `findable`) that find a loss of the limit; None of more than
     MOST_NIGHTS."""
     wanted = range(1, MOST_NIGHTS + 1)
-    found = (n for n in wanted if findable(scatter, n, in_turn, figures, rule) <= rule.limit)
-    return next(found, None)
+    sufficient = (n for n in wanted if findable(scatter, n, in_turn, figures, rule) <= rule.limit)
+    return next(sufficient, None)
 
 
 def drifting(side: Side, change: Change, apart: float) -> bool:
@@ -420,9 +427,9 @@ def drifting(side: Side, change: Change, apart: float) -> bool:
 
 def level(side: Side, rule: Rule = Rule()) -> tuple[float, float, float]:
     """Where a side lies, and both ends, each of which holds with the probability CONFIDENCE."""
-    found = measure((), side, rule)
-    low, high = found.interval(2 * CONFIDENCE - 1)
-    return found.ratio, low, high
+    change = measure((), side, rule)
+    low, high = change.interval(2 * CONFIDENCE - 1)
+    return change.ratio, low, high
 
 
 def variability(side: Side) -> tuple[float, float, float]:
@@ -435,18 +442,17 @@ def variability(side: Side) -> tuple[float, float, float]:
     free = len(levels) - 1
     squares = float(np.var(levels)) * len(levels)
     divisors = free, special.chdtri(free, 1 - CONFIDENCE), special.chdtri(free, CONFIDENCE)
-    made = (math.sqrt(math.expm1(min(squares / by, 700.0))) for by in divisors)
-    value, low, high = made
+    value, low, high = (math.sqrt(math.expm1(min(squares / by, 700.0))) for by in divisors)
     return value, low, high
 
 
 def windows(sessions: int) -> list[int]:
     """Lengths of the end of so many sessions that are compared with what is before them."""
-    found, step = [1, 2, 3], 4
+    lengths, step = [1, 2, 3], 4
     while step <= sessions:
-        found += [step, step + step // 2]
+        lengths += [step, step + step // 2]
         step *= 2
-    return [n for n in found if n < sessions]
+    return [n for n in lengths if n < sessions]
 
 
 def changes(sessions: Side, rule: Rule = Rule(), figures: int | Sequence[int] = 1) -> list[int]:
@@ -462,7 +468,7 @@ def changes(sessions: Side, rule: Rule = Rule(), figures: int | Sequence[int] = 
     levels = np.array([s.level for s in sessions])
     noise = np.array([s.noise for s in sessions])
     spent = rule.alpha / np.broadcast_to(figures, levels.shape)
-    found: list[int] = []
+    starts: list[int] = []
     start, first = 0, 2
     while start < len(levels):
         hit = None
@@ -474,8 +480,8 @@ def changes(sessions: Side, rule: Rule = Rule(), figures: int | Sequence[int] = 
         if hit is None:
             break
         first, start = hit[0] + 1, hit[1]
-        found.append(start)
-    return found
+        starts.append(start)
+    return starts
 
 
 def _first_change(
@@ -492,13 +498,13 @@ def _first_change(
     part = slice(start, ends[-1])
     at, end, place = np.arange(start, ends[-1])[None, :], pairs[:, :1], pairs[:, 1:]
     sides = np.where(at < end, at >= place, -1).astype(np.intp)
-    own = np.broadcast_to(levels[part], sides.shape)
-    one = estimate(own, sides, nights[part] - nights[start], noise[part], rule)
-    p = student_p(one.step, one.error, one.freedom).min(axis=0)
+    side_levels = np.broadcast_to(levels[part], sides.shape)
+    fit = estimate(side_levels, sides, nights[part] - nights[start], noise[part], rule)
+    p = student_p(fit.step, fit.error, fit.freedom).min(axis=0)
     ends_, places = pairs.T
     share = spent[ends_ - 1] / (ends_ * (ends_ - 1)) / np.bincount(ends_)[ends_]
-    hits = (p <= share) & (np.abs(one.step) >= -math.log1p(-rule.effect))
+    hits = (p <= share) & (np.abs(fit.step) >= -math.log1p(-rule.effect))
     if not hits.any():
         return None
-    found = int(ends_[hits][0])
-    return found, int(places[np.argmin(np.where(ends_ == found, p, 2.0))])
+    first_end = int(ends_[hits][0])
+    return first_end, int(places[np.argmin(np.where(ends_ == first_end, p, 2.0))])

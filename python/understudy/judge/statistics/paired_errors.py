@@ -219,9 +219,9 @@ def winner(runs: Mapping[str, Runs]) -> Winner:
     return Winner(name=first, second=others[0], lead=lead)
 
 
-def count_within(found: Iterable[Estimate], limit: float = LIMIT) -> int:
+def count_within(estimates: Iterable[Estimate], limit: float = LIMIT) -> int:
     """The number of errors whose value is within ±limit, as the paper counts its cases."""
-    return sum(abs(error.value) <= limit for error in found)
+    return sum(abs(estimate.value) <= limit for estimate in estimates)
 
 
 def _table(runs: Runs) -> Floats:
@@ -246,7 +246,7 @@ def _estimate(statistic: Callable[..., Floats], *counts: int) -> Estimate:
     value = float(statistic(*indices))
     if min(counts) < 2:
         return Estimate(value=value, low=-np.inf, high=np.inf)
-    found = stats.bootstrap(
+    interval = stats.bootstrap(
         indices,
         lambda *drawn, axis: statistic(*drawn),
         vectorized=True,
@@ -255,4 +255,4 @@ def _estimate(statistic: Callable[..., Floats], *counts: int) -> Estimate:
         method="percentile",
         random_state=np.random.default_rng(SEED),
     ).confidence_interval
-    return Estimate(value=value, low=float(found.low), high=float(found.high))
+    return Estimate(value=value, low=float(interval.low), high=float(interval.high))

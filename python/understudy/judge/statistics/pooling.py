@@ -37,7 +37,7 @@ def parts(
     rule: Rule = Rule(),  # noqa: B008
 ) -> list[Condition]:
     """The condition itself where no session differs from those before it."""
-    found = sessions(condition)
+    all_sessions = sessions(condition)
     starts = {
         i
         for every in of_nights(condition).values()
@@ -45,24 +45,30 @@ def parts(
     }
     if not starts:
         return [condition]
-    bounds = sorted({0, *starts, len(found)})
-    made: list[Condition] = []
+    bounds = sorted({0, *starts, len(all_sessions)})
+    part_conditions: list[Condition] = []
     for first, end in pairwise(bounds):
-        own = [run for session in found[first:end] for run in session]
+        part_runs = [run for session in all_sessions[first:end] for run in session]
         word = f"sessions {first + 1} to {end}"
-        made.append(
-            replace(condition, runs=tuple(own), facts=(*condition.facts, word), part=len(made) + 1)
+        part_conditions.append(
+            replace(
+                condition,
+                runs=tuple(part_runs),
+                facts=(*condition.facts, word),
+                part=len(part_conditions) + 1,
+            )
         )
-    return made
+    return part_conditions
 
 
 def sessions(condition: Condition) -> list[list[Measured]]:
     """Runs of each session, by time; runs started by hand are one session a day."""
-    found: dict[str, list[Measured]] = {}
+    runs_by_session: dict[str, list[Measured]] = {}
     for run in sorted(condition.runs, key=lambda run: (run.run.identity.time, run.path)):
         identity = run.run.identity
-        found.setdefault(identity.session or f"by hand {identity.time[:10]}", []).append(run)
-    return list(found.values())
+        session = identity.session or f"by hand {identity.time[:10]}"
+        runs_by_session.setdefault(session, []).append(run)
+    return list(runs_by_session.values())
 
 
 def of_nights(condition: Condition) -> dict[str, list[Session]]:
@@ -72,12 +78,12 @@ def of_nights(condition: Condition) -> dict[str, list[Session]]:
         return {}
     begun = {str(i): runs[0].run.identity.time for i, runs in enumerate(every)}
     night = compared_samples.nights_of(begun, compared_samples.NIGHT_H)
-    found = {}
+    sessions_by_operation = {}
     for operation in DATA_PHASES:
         levels = [bandwidths(runs, operation) for runs in every]
         if all(levels):
-            found[operation] = [
+            sessions_by_operation[operation] = [
                 Session(night=night[str(i)], values=tuple(values))
                 for i, values in enumerate(levels)
             ]
-    return found
+    return sessions_by_operation
