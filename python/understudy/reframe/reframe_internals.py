@@ -91,8 +91,10 @@ def around_loading(load: Callable[[str, Callable[[], Any]], Any]) -> None:
         raise ReframeError(f"{loader.what(*error)}; asked for: {asked}") from None
 
     @wraps(load_from_file)
-    def loaded(own: Any, filename: str, *arguments: Any, **options: Any) -> Any:
-        return load(filename, lambda: load_from_file(own, filename, *arguments, **options))
+    def loaded(check_loader: Any, filename: str, *arguments: Any, **options: Any) -> Any:
+        return load(
+            filename, lambda: load_from_file(check_loader, filename, *arguments, **options)
+        )
 
     loader.is_severe = refuse
     loader.RegressionCheckLoader.load_from_file = loaded

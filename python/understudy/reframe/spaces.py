@@ -70,16 +70,16 @@ def check(axis: str, value: str) -> str:
 
 def parse(point: str) -> dict[str, str]:
     """Values of a point, by axis; an UnderstudyError for any other text."""
-    found: dict[str, str] = {}
+    values_by_axis: dict[str, str] = {}
     for word in point.split("+") if point != DEFAULT else ():
         axis, equals, value = word.partition("=")
-        if not equals or axis in found:
+        if not equals or axis in values_by_axis:
             raise UnderstudyError(
                 f"point {point!r}: expected {DEFAULT}, or AXIS=VALUE of different axes, joined "
                 "by +"
             )
-        found[axis] = check(axis, value)
-    return found
+        values_by_axis[axis] = check(axis, value)
+    return values_by_axis
 
 
 def faults(spaces: Any) -> Iterator[str]:
@@ -88,11 +88,11 @@ def faults(spaces: Any) -> Iterator[str]:
         yield f"expected a dict by {' and '.join(DEFAULTS)}, got {spaces!r}"
         return
     for space, axes in spaces.items():
-        known = [*CASES, *(axis for axis in AXES if axis in DEFAULTS.get(space, ()))]
+        axis_names = [*CASES, *(axis for axis in AXES if axis in DEFAULTS.get(space, ()))]
         if space not in DEFAULTS:
             yield f"{space!r}: expected {' or '.join(DEFAULTS)}"
-        elif not isinstance(axes, dict) or set(axes) - set(known):
-            yield f"{space!r}: expected a dict by {', '.join(known)}"
+        elif not isinstance(axes, dict) or set(axes) - set(axis_names):
+            yield f"{space!r}: expected a dict by {', '.join(axis_names)}"
         else:
             for axis, values in axes.items():
                 yield from (f"{space!r}: {fault}" for fault in _faults_of_axis(axis, values))
@@ -110,18 +110,18 @@ def _faults_of_axis(axis: str, values: Any) -> Iterator[str]:
             yield str(error)
 
 
-def values(own: Mapping[str, Any], space: str, axis: str) -> list[str]:
+def values(spaces: Mapping[str, Any], space: str, axis: str) -> list[str]:
     """The values of an axis on a partition whose extra `spaces` is `own`."""
-    return list(map(str, own.get(space, {}).get(axis, DEFAULTS[space].get(axis, ()))))
+    return list(map(str, spaces.get(space, {}).get(axis, DEFAULTS[space].get(axis, ()))))
 
 
-def points(own: Mapping[str, Any], space: str) -> list[str]:
+def points(spaces: Mapping[str, Any], space: str) -> list[str]:
     """The points of a partition, in the order in which a later one may repeat an earlier one."""
     if space == SCALING:
-        return [f"{NODES_AXIS}={value}" for value in values(own, space, NODES_AXIS)]
+        return [f"{NODES_AXIS}={value}" for value in values(spaces, space, NODES_AXIS)]
     return [
         DEFAULT,
-        *(f"{axis}={v}" for axis in AXES for v in values(own, space, axis) if v != DEFAULT),
+        *(f"{axis}={v}" for axis in AXES for v in values(spaces, space, axis) if v != DEFAULT),
     ]
 
 

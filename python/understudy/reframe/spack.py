@@ -39,7 +39,7 @@ def asked() -> Path | None:
 def adopt(system: dict[str, Any]) -> list[dict[str, Any]]:
     """Have the partitions of a system use their Spack environments, if it is asked; the ReFrame
     environments for them."""
-    folder, made = asked(), {}
+    folder, environments = asked(), {}
     for partition in system["partitions"] if folder else ():
         name = partition["extras"].get(SPACK)
         if name is None:
@@ -47,12 +47,12 @@ def adopt(system: dict[str, Any]) -> list[dict[str, Any]]:
         partition["environs"] = [PREFIX + name]
         partition["prepare_cmds"] += [f'export PATH="{view(folder / name)}/bin:$PATH"']
         partition["extras"][NEEDS] = [*partition["extras"][NEEDS], "spack"]
-        made[name] = {
+        environments[name] = {
             "name": PREFIX + name,
             "target_systems": [system["name"]],
             "features": [MPI, SPACK],
         }
-    return list(made.values())
+    return list(environments.values())
 
 
 def expect(partitions: Iterable[Any]) -> None:
@@ -72,10 +72,10 @@ def guard(environment: str) -> list[str]:
     folder = folder_of(environment)
     if folder is None:
         return []
-    own = view(folder) / "bin" / PLAYER
-    said = f"{own}: not found, or not executable, on this node; found "
+    player_path = view(folder) / "bin" / PLAYER
+    said = f"{player_path}: not found, or not executable, on this node; found "
     return [
-        f'[ "$(command -v {PLAYER})" = {own} ] || '
+        f'[ "$(command -v {PLAYER})" = {player_path} ] || '
         f'{{ echo "understudy: {said}$(command -v {PLAYER})" >&2; exit 1; }}'
     ]
 
@@ -96,8 +96,8 @@ def player(environment: str) -> Path | None:
     """The player in a ReFrame environment, whose methods may differ from those of the one on PATH;
     None if the programs are those on PATH, or before the environment is installed."""
     folder = folder_of(environment)
-    found = view(folder) / "bin" / PLAYER if folder else None
-    return found if found and found.is_file() else None
+    player_path = view(folder) / "bin" / PLAYER if folder else None
+    return player_path if player_path and player_path.is_file() else None
 
 
 def lock(environment: str) -> Path | None:
@@ -105,8 +105,8 @@ def lock(environment: str) -> Path | None:
     one that is activated, if the player on PATH is from it."""
     folder = folder_of(environment)
     if folder is None and (activated := os.environ.get("SPACK_ENV")):
-        found = shutil.which(PLAYER)
-        if found and Path(found).is_relative_to(activated):
+        player_path = shutil.which(PLAYER)
+        if player_path and Path(player_path).is_relative_to(activated):
             folder = Path(activated)
     return folder / LOCK if folder and (folder / LOCK).is_file() else None
 
@@ -119,10 +119,10 @@ def note_installed(lock: Path) -> None:
 def changed(environment: str) -> str | None:
     """Why nobody knows which programs a run of a ReFrame environment has used: another lock than
     the one that was installed."""
-    found = lock(environment)
-    if found is None or _installed.get(found) in (None, _sha256(found)):
+    lock_path = lock(environment)
+    if lock_path is None or _installed.get(lock_path) in (None, _sha256(lock_path)):
         return None
-    return f"{found}: changed since it was installed (SHA-256 {_installed[found]})"
+    return f"{lock_path}: changed since it was installed (SHA-256 {_installed[lock_path]})"
 
 
 def keep(lock: Path, folder: Path) -> str:

@@ -76,12 +76,12 @@ def per_filesystem(nodes: Row, **file_systems: Row) -> list[Row]:
     return [
         {
             **nodes,
-            **own,
+            **section,
             "name": name,
-            "features": [*nodes.get("features", ()), *own.get("features", ())],
-            "extras": {**nodes.get("extras", {}), **own.get("extras", {})},
+            "features": [*nodes.get("features", ()), *section.get("features", ())],
+            "extras": {**nodes.get("extras", {}), **section.get("extras", {})},
         }
-        for name, own in file_systems.items()
+        for name, section in file_systems.items()
     ]
 
 
@@ -89,7 +89,7 @@ def expanded(scratch: str) -> tuple[Path, str]:
     """A scratch directory as the shell of a job expands it, a variable that is not set to nothing,
     and what messages call it."""
     names = re.findall(_VARIABLE, scratch)
-    path = re.sub(_VARIABLE, lambda found: os.environ.get(found[1], ""), scratch)
+    path = re.sub(_VARIABLE, lambda match: os.environ.get(match[1], ""), scratch)
     unset = [name for name in dict.fromkeys(names) if name not in os.environ]
     said = f" ({', '.join(unset)} {'is' if len(unset) == 1 else 'are'} not set)" if unset else ""
     return Path(path), path + said
@@ -143,9 +143,9 @@ def faults(partition: Row) -> Iterable[str]:
 def _uses_modules(*sections: Row) -> bool:
     """True if partitions or environments load modules, by ReFrame or by commands of their own."""
     return any(
-        one.get("modules")
-        or any(re.match(r"\s*(module|ml)\b", line) for line in one.get("prepare_cmds", ()))
-        for one in sections
+        section.get("modules")
+        or any(re.match(r"\s*(module|ml)\b", line) for line in section.get("prepare_cmds", ()))
+        for section in sections
     )
 
 
@@ -164,29 +164,31 @@ def load(folders: Iterable[Path]) -> tuple[list[Row], list[Row]]:
     for path in (path for folder in folders for path in sorted(folder.glob("*.py"))):
         expect_file(path)
         with refuse_exit(path):
-            made = runpy.run_path(str(path))
+            definitions = runpy.run_path(str(path))
         for key in ("system", "environments"):
-            if key not in made:
+            if key not in definitions:
                 raise UnderstudyError(
                     f"{path}: {key}: missing; expected as in ReFrame's configuration"
                 )
-        for partition in made["system"]["partitions"]:
+        system = definitions["system"]
+        for partition in system["partitions"]:
             for fault in faults(partition):
                 raise UnderstudyError(f"{path}: partition {partition['name']!r}: {fault}")
             # A module that cannot be loaded ends the job, not what would run without it.
-            modules = [FIND_MODULES] if _uses_modules(partition, *made["environments"]) else []
+            with_modules = _uses_modules(partition, *definitions["environments"])
+            modules = [FIND_MODULES] if with_modules else []
             here = launch.lines() if partition.get("scheduler") == "local" else ()
-            own = partition.get("prepare_cmds", ())
-            partition["prepare_cmds"] = [*modules, "set -e", *here, *own]
-        name = made["system"]["name"]
+            commands = partition.get("prepare_cmds", ())
+            partition["prepare_cmds"] = [*modules, "set -e", *here, *commands]
+        name = system["name"]
         if name == os.environ.get(ALLOCATION):
-            made["system"]["partitions"] = [*map(_within, made["system"]["partitions"])]
-            made["system"]["max_local_jobs"] = 1
+            system["partitions"] = [*map(_within, system["partitions"])]
+            system["max_local_jobs"] = 1
         if name in origin:
             raise UnderstudyError(
                 f"{path}: the system {name!r} is defined by {origin[name]} too; rename one"
             )
         origin[name] = path
-        systems.append(made["system"])
-        environments += [*made["environments"], *spack.adopt(made["system"])]
+        systems.append(system)
+        environments += [*definitions["environments"], *spack.adopt(system)]
     return systems, environments

@@ -101,8 +101,8 @@ class Benchmark(Interleaved):
                 write_text(self._staged(run.measurement), json.dumps(row, indent=1) + "\n")
             except UnderstudyError as error:
                 reasons[run.folder] = str(error)
-        for found, fault in super()._faults():
-            yield found, reasons.get(found.folder, fault) if found else fault
+        for faulty_run, fault in super()._faults():
+            yield faulty_run, reasons.get(faulty_run.folder, fault) if faulty_run else fault
 
     def _started(self, run: PlannedRun) -> str:
         path = self._staged(run.folder / "started")
@@ -174,8 +174,8 @@ class Ior(Benchmark):
 
     def faults_of(self, arm: Arm, measured: Any) -> Iterator[str]:
         yield from super().faults_of(arm, measured)
-        if (found := measured.options.get("blockSize")) != self.block:
-            yield f"expected blocks of {self.block} bytes, found {found}"
+        if (block := measured.options.get("blockSize")) != self.block:
+            yield f"expected blocks of {self.block} bytes, found {block}"
 
     @run_before("performance")
     def bandwidths(self) -> None:

@@ -60,7 +60,8 @@ def workload(ranks: int) -> Workload:
                 Dump(
                     time_s=0,
                     operations=tuple(
-                        Operation(operation=one, runs=((ranks, FILES),)) for one in needed
+                        Operation(operation=operation, runs=((ranks, FILES),))
+                        for operation in needed
                     ),
                 ),
             ),
@@ -120,7 +121,7 @@ def read(stage: Path) -> list[dict[str, Any]]:
 
 
 def _read(folder: Path, when: str) -> dict[str, Any]:
-    made: dict[str, Any] = {
+    row: dict[str, Any] = {
         "when": when,
         "program": "ior, mdtest",
         "note": None,
@@ -131,18 +132,18 @@ def _read(folder: Path, when: str) -> dict[str, Any]:
         if not folder.is_dir():
             raise UnderstudyError("it did not run")
         if (folder / "player.json").exists() or not (folder / "mdtest.out").exists():
-            made |= {"program": "player", "note": NOTE}
+            row |= {"program": "player", "note": NOTE}
         if (folder / "failed").exists():
             status = read_text(folder / "failed", errors="replace").strip()
             timed_out = " (its time limit)" if status in TIMED_OUT else ""
             raise UnderstudyError(f"it ended with status {status}{timed_out}")
-        if made["program"] == "player":
-            made["rates"] = list(_of_player(player.read(folder / "player.json")))
+        if row["program"] == "player":
+            row["rates"] = list(_of_player(player.read(folder / "player.json")))
         else:
-            made["rates"] = list(_of_benchmarks(folder))
+            row["rates"] = list(_of_benchmarks(folder))
     except (UnderstudyError, OSError) as error:
-        made["failure"] = str(error).replace(f"{folder}/", "")
-    return made
+        row["failure"] = str(error).replace(f"{folder}/", "")
+    return row
 
 
 def _of_benchmarks(folder: Path) -> Iterator[dict[str, Any]]:

@@ -150,12 +150,12 @@ def _layout_faults(result: Played, asked: Asked) -> Iterator[str]:
 
     Hints count for a stream whose method takes any; at least one stream must.
     """
-    found = {row["stream"]: row for row in result.striping}
+    striping = {row["stream"]: row for row in result.striping}
     hinted = False
     for stream in asked.workload.streams:
         if stream.operation != "write" or not (asked.layout or asked.hints):
             continue
-        row = found.get(stream.name)
+        row = striping.get(stream.name)
         if row is None:
             yield f"striping: nothing is known of {stream.name}"
             continue
@@ -233,11 +233,11 @@ def _moved_by(stream: Stream, dump: Step) -> dict[str, int]:
 
 def _dump_faults(played: PlayedDump, dump: Occurrence, phases: Mapping[str, int]) -> Iterator[str]:
     """Bytes that the calls returned, and bytes of the data phases."""
-    found: dict[str, tuple[object, object]] = {"bytes": (played.bytes, dump.bytes)}
+    sizes: dict[str, tuple[object, object]] = {"bytes": (played.bytes, dump.bytes)}
     for phase, bytes_ in phases.items():
         in_phase = sum(p.bytes for p in played.phases if p.phase == phase)
-        found[f"bytes of phase {phase}"] = (in_phase, bytes_)
-    yield from _differences(found)
+        sizes[f"bytes of phase {phase}"] = (in_phase, bytes_)
+    yield from _differences(sizes)
 
 
 def verdict(result: Played) -> str:

@@ -103,10 +103,10 @@ class Interleaved(Placed):
             for run in (self.run_of(arm, n) for n in range(self.rounds)):
                 try:
                     measured = producers.get(arm.producer).read(self._staged(run.measurement))
-                    found = [f"{run.measurement}: {f}" for f in self.faults_of(arm, measured)]
+                    faults = [f"{run.measurement}: {f}" for f in self.faults_of(arm, measured)]
                 except UnderstudyError as error:
-                    found = [str(error)]
-                yield from ((run, fault) for fault in found)
+                    faults = [str(error)]
+                yield from ((run, fault) for fault in faults)
 
     def samples(self, arm: Arm, metric: str) -> list[list[float]]:
         """The values of a metric in every round."""

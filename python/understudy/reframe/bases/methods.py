@@ -59,12 +59,12 @@ def is_collective(method: str) -> bool:
 
 def player() -> str:
     """The path of the player; an UnderstudyError if it is not on PATH."""
-    found = _on_path(os.environ.get("PATH", ""))
-    if found is None:
+    path = _on_path(os.environ.get("PATH", ""))
+    if path is None:
         raise UnderstudyError(
             f"{PLAYER} is not on PATH, and the checks ask it for its methods; {how_to_build()}"
         )
-    return found
+    return path
 
 
 @cache
@@ -83,10 +83,11 @@ def _listed(program: str) -> dict[str, str]:
             f"{said[-1] if said else 'it printed nothing'}"
         )
     rows = [line.partition(" ") for line in done.stdout.splitlines() if line.strip()]
-    found = {name: words.strip() for name, _, words in rows}
-    if not found or not all(w.startswith((AVAILABLE, UNAVAILABLE)) for w in found.values()):
+    properties = {name: words.strip() for name, _, words in rows}
+    states = (AVAILABLE, UNAVAILABLE)
+    if not properties or not all(w.startswith(states) for w in properties.values()):
         raise UnderstudyError(
             f"{program} --list: expected a line '<method> available' or '<method> unavailable: "
             f"<reason>' for each method, got {done.stdout.strip()[:200]!r}"
         )
-    return found
+    return properties

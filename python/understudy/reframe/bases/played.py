@@ -208,8 +208,8 @@ class Played(Placed):
 
     @property
     def methods_needed(self) -> set[str]:
-        own = {s.method for s in self.described.streams}
-        return own if self.method == AS_DESCRIBED else {self.method}
+        described_methods = {s.method for s in self.described.streams}
+        return described_methods if self.method == AS_DESCRIBED else {self.method}
 
     @run_after("init")
     def check_numbers(self) -> None:
@@ -317,8 +317,10 @@ class Played(Placed):
         """Those of the aggregators, then those given, of which the last counts."""
         here = self.current_partition
         count = self._aggregators(here)
-        own = spaces.hints(count, self.distribution(here)[0]) if count is not None else {}
-        return [*(f"{key}={value}" for key, value in own.items()), *self.hints]
+        aggregator_hints = (
+            spaces.hints(count, self.distribution(here)[0]) if count is not None else {}
+        )
+        return [*(f"{key}={value}" for key, value in aggregator_hints.items()), *self.hints]
 
     @property
     def asks_for_storage(self) -> bool:

@@ -52,8 +52,10 @@ class Promising(rfm.RegressionTestPlugin):
         """For what a site promises; what a workload fixes itself has bounds of its own. A dry run
         measured nothing: there, a reference under any condition is enough."""
         here = self.current_partition.fullname
-        known = self._named_references() if self.is_dry_run() else set(self._references())
-        lacking = [name for name in self.promised if name not in known]
+        reference_names = (
+            self._named_references() if self.is_dry_run() else set(self._references())
+        )
+        lacking = [name for name in self.promised if name not in reference_names]
         if self.demands_references and lacking:
             under = f" under condition {self.condition}" if self.condition else ""
             raise PerformanceError(

@@ -64,7 +64,7 @@ def write(
     """Write the record of a run that was started in the job directory `stage`, and keep a copy of
     it in the folder of the site, where later sessions do not replace it: see `records.store`.
     """
-    made = producers.record(
+    record = producers.record(
         stage / run.measurement,
         place=replace(place, nodes=()),  # the measurement states the ranks that were on each
         identity=replace(identity, arm=run.arm, round=run.round),
@@ -75,19 +75,23 @@ def write(
         options=dict(run.options),
         command_line=shlex.split(run.command),
     )
-    if not made.place.nodes:
-        made = replace(made, place=replace(made.place, nodes=place.nodes))
-    made = replace(made, storage=_with_facts(made.storage, stage), canary=tuple(canary))
+    if not record.place.nodes:
+        record = replace(record, place=replace(record.place, nodes=place.nodes))
+    record = replace(record, storage=_with_facts(record.storage, stage), canary=tuple(canary))
     memory_bytes = _node_memory(stage)
-    if memory_bytes and made.measurement is not None and (measured := producers.measured(made)):
+    if (
+        memory_bytes
+        and record.measurement is not None
+        and (measured := producers.measured(record))
+    ):
         served = list(cache.may_serve(measured, memory_bytes))
-        made = replace(made, cache={"node_memory_bytes": memory_bytes, "may_serve": served})
+        record = replace(record, cache={"node_memory_bytes": memory_bytes, "may_serve": served})
     if lock := spack.lock(place.environment or ""):
-        sha256 = spack.keep(lock, store.session_folder(made))
-        made = replace(made, software=replace(made.software, spack_lock=sha256))
-    runs.write(stage / run.record, made)
-    store.keep(made)
-    return made
+        sha256 = spack.keep(lock, store.session_folder(record))
+        record = replace(record, software=replace(record.software, spack_lock=sha256))
+    runs.write(stage / run.record, record)
+    store.keep(record)
+    return record
 
 
 def lost(run: PlannedRun, place: Place, identity: Identity, failure: str) -> Run:
@@ -105,10 +109,10 @@ def lost(run: PlannedRun, place: Place, identity: Identity, failure: str) -> Run
     )
 
 
-def from_cache(found: Iterable[Run]) -> list[str]:
+def from_cache(all_runs: Iterable[Run]) -> list[str]:
     """Texts on what the page cache may have served of runs, and the remedy."""
     named: dict[str, dict[str, None]] = {}  # by what would help
-    for run in found:
+    for run in all_runs:
         served = (run.cache or {}).get("may_serve", ())
         if served and (measured := producers.measured(run)):
             for name in served:
@@ -134,16 +138,16 @@ def of_another_job(stage: Path, measurement: Path, scratch: str) -> Iterator[str
     except OSError:
         yield f"{measurement}: the job noted no run directory, so it is of another one"
         return
-    began, _, own = noted.removesuffix("\n").partition("\n")
+    began, _, run_directory = noted.removesuffix("\n").partition("\n")
     if started < began:
         yield (
             f"{measurement}: environment.started: expected a run of this job, which began at "
             f"{began}, got {started}"
         )
-    elif directory != scratch and not Path(directory).is_relative_to(own):
+    elif directory != scratch and not Path(directory).is_relative_to(run_directory):
         yield (
-            f"{measurement}: environment.directory: expected {own} or a directory below, as this "
-            f"job has it, got {directory}"
+            f"{measurement}: environment.directory: expected {run_directory} or a directory "
+            f"below, as this job has it, got {directory}"
         )
 
 

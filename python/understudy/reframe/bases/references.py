@@ -41,14 +41,14 @@ class _Loader(yaml.SafeLoader):
 def read(path: Path) -> dict[str, Any]:
     """A file of references, by the checks that it is about."""
     try:
-        found = human.loaded(path, _Loader)
+        document = human.loaded(path, _Loader)
     except UnderstudyError as error:
         sys.exit(f"understudy: {error}")
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         sys.exit(f"understudy: {path}: cannot be read: {' '.join(str(error).split())}")
-    if not isinstance(found, dict):
+    if not isinstance(document, dict):
         sys.exit(f"understudy: {path}: expected a section for each check")
-    sections = {str(check): section for check, section in found.items()}
+    sections = {str(check): section for check, section in document.items()}
     for check, section in sections.items():
         for fault in () if check == CLAIMS else _faults(check, section):
             sys.exit(f"understudy: {path}: {fault}")

@@ -80,9 +80,9 @@ class ObservedVolume(Volume):
 
     def _faults(self) -> Iterator[tuple[PlannedRun | None, str]]:
         """A difference that Darshan sees is no failure of the run: its measurement counts."""
-        found = list(super()._faults())
-        yield from found
-        if self.observer == DARSHAN and not found:
+        faults = list(super()._faults())
+        yield from faults
+        if self.observer == DARSHAN and not faults:
             differences = list(self._observed().failures())
             yield from ((None, f"{observer.LOG}: {difference}") for difference in differences)
 

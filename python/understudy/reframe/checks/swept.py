@@ -59,16 +59,17 @@ class Swept(Bandwidth):
             return spaces.parse(self.point).get(axis) or super().wanted(axis)
 
     def reasons(self, here: Any) -> Iterator[str]:
-        known = _points(here, self.space)
-        own = spaces.parse(self.point)
+        space_points = _points(here, self.space)
+        axis_values = spaces.parse(self.point)
         listed = set(points(self.space))
-        if self.point in listed and self.point not in known:
+        if self.point in listed and self.point not in space_points:
             yield f"{self.point} is not in the space of {here.fullname}"
             return
         yield from super().reasons(here)
-        mine = self._resolved(self.point, here)
-        for earlier in known[: known.index(self.point)] if self.point in known else ():
-            if own and self._resolved(earlier, here) == mine:
+        resolved = self._resolved(self.point, here)
+        position = space_points.index(self.point) if self.point in space_points else 0
+        for earlier in space_points[:position]:
+            if axis_values and self._resolved(earlier, here) == resolved:
                 yield f"{self.point} asks for the same as {earlier} on {here.fullname}"
                 return
 

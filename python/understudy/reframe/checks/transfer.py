@@ -234,8 +234,8 @@ class TransferAccuracy(Interleaved):
                 self._measure(run)
             except UnderstudyError as error:
                 reasons[run.folder] = str(error)
-        for found, fault in super()._faults():
-            yield found, reasons.get(found.folder, fault) if found else fault
+        for faulty_run, fault in super()._faults():
+            yield faulty_run, reasons.get(faulty_run.folder, fault) if faulty_run else fault
 
     def _measure(self, run: PlannedRun) -> None:
         """Write the measurement of a run from its log; an `UnderstudyError` without one, or if
@@ -304,9 +304,8 @@ class TransferAccuracy(Interleaved):
     # -- what it says ----------------------------------------------------------------------------
 
     def _judged(self) -> transfer.Case:
-        found = [self.recorded(run) for run in self.planned_runs]
-        [made] = transfer.cases(found)
-        return made
+        [case] = transfer.cases(self.recorded(run) for run in self.planned_runs)
+        return case
 
     @run_before("performance")
     def times_and_errors(self) -> None:
@@ -326,21 +325,21 @@ class TransferAccuracy(Interleaved):
     def _median(self, arm: str) -> float:
         from statistics import median
 
-        [one] = [a for a in self.arms if a.name == arm]
-        return median(values[0] for values in self.samples(one, HEADLINE))
+        [wanted] = [a for a in self.arms if a.name == arm]
+        return median(values[0] for values in self.samples(wanted, HEADLINE))
 
     def _error_percent(self, of: str) -> float:
-        found = self._judged().headline
-        return 100 * float(getattr(found.error, of)) if found else 0.0
+        headline = self._judged().headline
+        return 100 * float(getattr(headline.error, of)) if headline else 0.0
 
     def _decided(self) -> float:
         """The smallest error that is sure; 0 unless it is outside of the limit, or time decides
         nothing."""
         judged = self._judged()
-        found = judged.headline
-        outside = found and found.state(self.tolerance_percent / 100) == transfer.OUTSIDE
+        headline = judged.headline
+        outside = headline and headline.state(self.tolerance_percent / 100) == transfer.OUTSIDE
         decides = not judged.requests or (judged.waits or 0) >= transfer.WAITS
-        return 100 * found.error.least if found and outside and decides else 0.0
+        return 100 * headline.error.least if headline and outside and decides else 0.0
 
     def _kinds_outside(self) -> float:
         return float(sum(r.state == transfer.OUTSIDE for r in self._judged().requests))
@@ -349,11 +348,11 @@ class TransferAccuracy(Interleaved):
         limit = self.tolerance_percent / 100
         judged = self._judged()
         words = [f"{self.rounds} rounds: {judged.state(limit)}"]
-        for one in judged.requests:
-            if one.state != transfer.WITHIN:
+        for request in judged.requests:
+            if request.state != transfer.WITHIN:
                 words.append(
-                    f"{one.kind} requests: application {one.application:g}, replica "
-                    f"{one.replica:g}, application again {one.control:g}: {one.state}"
+                    f"{request.kind} requests: application {request.application:g}, replica "
+                    f"{request.replica:g}, application again {request.control:g}: {request.state}"
                 )
         if judged.requests and (judged.waits or 0) < transfer.WAITS:
             words.append(
@@ -361,13 +360,14 @@ class TransferAccuracy(Interleaved):
                 "nothing"
             )
         for name, text in transfer.MEASURES.items():
-            if found := judged.errors.get(name):
-                error, control = found.error, found.control
+            if measure_error := judged.errors.get(name):
+                error, control = measure_error.error, measure_error.control
+                state = measure_error.state(limit)
                 words.append(
-                    f"{text}: application {seconds(found.application_s)}, replica "
-                    f"{seconds(found.replica_s)}, error {percent(error.value)} "
+                    f"{text}: application {seconds(measure_error.application_s)}, replica "
+                    f"{seconds(measure_error.replica_s)}, error {percent(error.value)} "
                     f"({percent(error.low)} to {percent(error.high)}), control "
-                    f"{percent(control.low)} to {percent(control.high)}: {found.state(limit)}"
+                    f"{percent(control.low)} to {percent(control.high)}: {state}"
                 )
         return "; ".join(words)
 
@@ -385,15 +385,15 @@ def _original(case: cases.Application, originals: str) -> Path | None:
 def _described(case: cases.Application, original: Path) -> Workload:
     """Workload of the replica."""
     if original.suffix == ".json":
-        made = workloads.load(original)
+        workload = workloads.load(original)
     else:
         first, *others = logs_below(original).logs if original.is_dir() else [original]
-        made = darshan.read(first, name=case.name, others=others)
-    if made.ranks != case.ranks and case.mpi:
+        workload = darshan.read(first, name=case.name, others=others)
+    if workload.ranks != case.ranks and case.mpi:
         raise UnderstudyError(
-            f"{original}: ranks: expected {case.ranks} as of {case.name}, found {made.ranks}"
+            f"{original}: ranks: expected {case.ranks} as of {case.name}, found {workload.ranks}"
         )
-    return made
+    return workload
 
 
 def _spans(original: Observation, seen: Observation) -> Iterator[Spans]:
@@ -403,9 +403,9 @@ def _spans(original: Observation, seen: Observation) -> Iterator[Spans]:
         for s in original.streams
         if s.stream.operation == "write" and not s.stream.grows
     }
-    names = [one.stands_for or one.stream.name for one in seen.streams]
-    for name, one in zip(names, seen.streams, strict=True):
-        durations = [d.duration_s for d in one.stream.expanded()]
+    names = [seen_stream.stands_for or seen_stream.stream.name for seen_stream in seen.streams]
+    for name, seen_stream in zip(names, seen.streams, strict=True):
+        durations = [d.duration_s for d in seen_stream.stream.expanded()]
         alone = names.count(name) == 1
         if alone and dumps_of.get(name) == len(durations) and None not in durations:
             yield Spans(stream=name, seconds=tuple(s for s in durations if s is not None))

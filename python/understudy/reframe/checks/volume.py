@@ -68,5 +68,5 @@ def expected_sizes(stream: Stream, in_place: list[int]) -> list[int]:
 def _in_place(stream: Stream) -> list[int]:
     """Bytes that each dump writes over others."""
     moved = [dump.bytes for dump in stream.expanded()]
-    known = [new for _, new in growth(stream)] or moved
-    return [bytes_ - new for bytes_, new in zip(moved, known, strict=True)]
+    new_bytes = [new for _, new in growth(stream)] or moved
+    return [bytes_ - new for bytes_, new in zip(moved, new_bytes, strict=True)]

@@ -15,7 +15,7 @@ def warning(cases: Iterable[Any]) -> str | None:
     """Warning of ReFrame's test cases that move less than the memory of their nodes; None where
     there is none, or the memory is not known."""
     small = []
-    known = 0
+    case_count = 0
     for case in cases:
         check, here = case.check, case.partition
         memory_bytes = _memory(here)
@@ -23,7 +23,7 @@ def warning(cases: Iterable[Any]) -> str | None:
             continue
         if next(check.reasons(here), None) or check.oversized(here):
             continue
-        known += 1
+        case_count += 1
         nodes, _ = check.distribution(here)
         moved = check.bytes_on(here)
         if moved < memory_bytes * nodes:
@@ -34,9 +34,9 @@ def warning(cases: Iterable[Any]) -> str | None:
     if not small:
         return None
     return (
-        f"warning: {len(small)} of {known} cases move less than the memory of their nodes, such "
-        f"as {small[0]}: caches of clients and servers may take it; choose a larger workload, "
-        "or use -S scaling=weak -S ranks=N and -S Ior.block_bytes=SIZE"
+        f"warning: {len(small)} of {case_count} cases move less than the memory of their nodes, "
+        f"such as {small[0]}: caches of clients and servers may take it; choose a larger "
+        "workload, or use -S scaling=weak -S ranks=N and -S Ior.block_bytes=SIZE"
     )
 
 

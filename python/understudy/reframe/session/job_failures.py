@@ -96,13 +96,13 @@ def told(
     `state` is ReFrame's, `stderr` what the job wrote.
     """
     facts = _asked(scheduler, job_id)
-    found = _state(state, facts, stderr)
-    if found is None:
+    final_state = _state(state, facts, stderr)
+    if final_state is None:
         return None
     limit = facts.get("TimeLimit") or facts.get("Resource_List.walltime")
     named = re.search(r"srun: error: Node failure on (\S+)", stderr)
     lost = facts.get("FailedNode") or (named and named[1])
-    words = _STATES[found].format(
+    words = _STATES[final_state].format(
         limit=f" of {limit}" if limit else "", node=f"the node {lost}" if lost else "a node"
     )
     return f"job {job_id}{_on(nodes)} {words}"
@@ -122,36 +122,40 @@ def message(stderr: str, programs: Sequence[str], ranks: int, stdout: str = "") 
     # Open MPI 5 ends what it prints of an abort with a NUL, in front of the next line.
     said, printed = stderr.replace("\0", ""), _lines(stdout)
     lines = _lines(said)
-    own = [line for line in lines if line.startswith(tuple(f"{name}: " for name in programs))]
+    program_lines = [
+        line for line in lines if line.startswith(tuple(f"{name}: " for name in programs))
+    ]
     # The other ranks of one that was killed are stopped, and say so. What fails an assertion has
     # said why.
-    reasons = [line for line in own if STOPPED not in line and ASSERTION not in line]
+    reasons = [line for line in program_lines if STOPPED not in line and ASSERTION not in line]
     # A rank that fails removes its files, which those of other nodes then miss; a rank that is
     # stuck has others wait.
     reasons.sort(key=lambda line: GONE in line or WAITS in line)
     killed = [line for line in [*lines, *printed] if KILLED_RANK.search(line)]
-    found = next(
+    first_message = next(
         iter(
             [*reasons, *missing(said), *_stated(printed)]
             or [line for line in killed if ABORTED not in line]
-            or [*_stated(_lines(FRAMED.sub("", said))), *own, *killed]
+            or [*_stated(_lines(FRAMED.sub("", said))), *program_lines, *killed]
             or [" ".join(line.strip() for line in lines)]
         )
     )
-    found = _bounded(one_line(found or next(reversed(printed), "it printed nothing")))
-    if not STUCK.match(found):
-        return found
+    first_message = _bounded(
+        one_line(first_message or next(reversed(printed), "it printed nothing"))
+    )
+    if not STUCK.match(first_message):
+        return first_message
     # Libraries whose ranks wait for each other for ever on a full disk print the reason alone.
     reason = f"; {FULL}" if FULL in stderr else ""
-    return f"{found}{reason}{silent(own, ranks)}"
+    return f"{first_message}{reason}{silent(program_lines, ranks)}"
 
 
 def missing(stderr: str) -> Iterator[str]:
     """Messages on programs that a launcher or a shell did not find."""
     for pattern in MISSING:
-        if found := re.search(pattern, stderr):
-            node = found.groupdict().get("node")
-            yield f"{found['program']}: not found on {f'node {node}' if node else 'the node'}"
+        if match := re.search(pattern, stderr):
+            node = match.groupdict().get("node")
+            yield f"{match['program']}: not found on {f'node {node}' if node else 'the node'}"
 
 
 def _lines(text: str) -> list[str]:
@@ -160,8 +164,8 @@ def _lines(text: str) -> list[str]:
 
 def _stated(lines: Sequence[str]) -> list[str]:
     """Lines in which any program states an error, those with a reason of the system first."""
-    found = [line for line in lines if ERROR.search(line) and ASSERTION not in line]
-    return sorted(found, key=lambda line: not SYSTEM.search(line))
+    error_lines = [line for line in lines if ERROR.search(line) and ASSERTION not in line]
+    return sorted(error_lines, key=lambda line: not SYSTEM.search(line))
 
 
 def _bounded(text: str) -> str:
@@ -172,7 +176,7 @@ def _bounded(text: str) -> str:
 
 def silent(lines: Sequence[str], ranks: int) -> str:
     """The ranks of a stuck run that did not say where they are, in words; empty if all did."""
-    said = {int(found[1]) for line in lines if (found := STUCK.match(line))}
+    said = {int(match[1]) for line in lines if (match := STUCK.match(line))}
     missing = sorted(set(range(ranks)) - said)
     if not said or not missing:
         return ""
@@ -194,8 +198,8 @@ def _known(state: str | None) -> str | None:
 
 
 def _state(state: str | None, facts: Mapping[str, str], stderr: str) -> str | None:
-    if found := _known(state) or _known(facts.get("JobState")):
-        return found
+    if named_state := _known(state) or _known(facts.get("JobState")):
+        return named_state
     for pattern, meant in _WRITTEN.items():
         if re.search(pattern, stderr):
             return meant

@@ -88,10 +88,10 @@ class Event:
     def of_row(cls, text: str) -> "Event":
         """Raises ValueError, KeyError or TypeError of what is no such line."""
         row = json.loads(text)
-        found = row.pop("figures")
-        made = cls(**row, figures=Figures(**found) if found else None)
-        made.line()  # what cannot be shown is none
-        return made
+        figures_row = row.pop("figures")
+        event = cls(**row, figures=Figures(**figures_row) if figures_row else None)
+        event.line()  # what cannot be shown is none
+        return event
 
     def line(self) -> str:
         """3 of 10 cases, about 4 min left: ✓ Replay n-1 posix on host:tmpfs: write 1.1 GiB/s, a
@@ -214,10 +214,10 @@ class Follower:
             return []
         whole, _, _ = new.rpartition(b"\n")
         self.offset += len(whole) + bool(whole)
-        found = []
+        events = []
         for line in whole.decode(errors="replace").splitlines():
             try:
-                found.append(Event.of_row(line))
+                events.append(Event.of_row(line))
             except (ValueError, KeyError, TypeError, AttributeError):
                 continue
-        return found
+        return events
