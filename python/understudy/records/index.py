@@ -139,11 +139,11 @@ class Index:
     def _prepare(self) -> None:
         expected = f"{VERSION} {schema.digest(schema.current(runs.KIND))}"
         tables = {name for (name,) in self.connection.execute("SELECT name FROM sqlite_master")}
-        found = None
+        version = None
         if "meta" in tables:
             row = self.connection.execute("SELECT value FROM meta").fetchone()
-            found = row and row[0]
-        if found == expected:
+            version = row and row[0]
+        if version == expected:
             return
         if tables and "meta" not in tables:
             raise sqlite3.OperationalError("it is the database of something else")
@@ -162,15 +162,17 @@ class Index:
     def update(self, folder: Path, progress: Callable[[str], None] = lambda _: None) -> None:
         """Read what is new or has changed in a folder of `store`, and forget what is gone."""
         self.base = folder
-        known = {
+        indexed_states = {
             file: (size, time)
             for file, size, time in self.connection.execute(
                 "SELECT file, bytes, mtime_ns FROM files"
             )
         }
-        found = {name: (stat.st_size, stat.st_mtime_ns) for name, stat in listing.files(folder)}
-        gone = known.keys() - found.keys()
-        new = [name for name, state in found.items() if known.get(name) != state]
+        disk_states = {
+            name: (stat.st_size, stat.st_mtime_ns) for name, stat in listing.files(folder)
+        }
+        gone = indexed_states.keys() - disk_states.keys()
+        new = [name for name, state in disk_states.items() if indexed_states.get(name) != state]
         if not gone and not new:
             return
         with self.connection:
@@ -182,7 +184,7 @@ class Index:
                 for name in new[begin : begin + BATCH]:
                     progress(name)
                     self._forget(name)
-                    self._add(next(read), name, found[name])
+                    self._add(next(read), name, disk_states[name])
 
     def add(
         self, paths: Iterable[Path], progress: Callable[[Path], None] = lambda _: None
@@ -231,26 +233,26 @@ class Index:
         others, it is of a run that began before the file was written. What is not known excludes
         nothing.
         """
-        found = {}
+        messages = {}
         columns = ", ".join(f'? AS "{name}"' for name in RUN_COLUMNS)
         sql = f"SELECT 1 FROM (SELECT {columns}) WHERE ({where}) IS NOT FALSE"
         for file, mtime_ns, error in self.connection.execute(
             "SELECT file, mtime_ns, error FROM files WHERE error IS NOT NULL ORDER BY file"
         ).fetchall():
-            known, times = self._known_of(file)
+            folder_values, times = self._known_of(file)
             if not times and mtime_ns:
                 last = datetime.fromtimestamp(mtime_ns / 1e9, timezone.utc).strftime(TIME)
                 starts = (v for v in values if TIMES.fullmatch(str(v)) and str(v) <= last)
                 times = {last, *starts}
             for time in times or {None}:
-                row = known | {"time": time}
+                row = folder_values | {"time": time}
                 shared = [row.get(name) for name in RUN_COLUMNS]
                 if self.connection.execute(sql, (*shared, *values)).fetchone():
-                    found[file] = error
+                    messages[file] = error
         sql = f"SELECT file, run FROM different WHERE {where} ORDER BY file"
         for file, run in self.connection.execute(sql, values):
-            found[file] = f"{self.base / file}: {producers.other_content(run)}"
-        return found
+            messages[file] = f"{self.base / file}: {producers.other_content(run)}"
+        return messages
 
     def _known_of(self, file: str) -> tuple[dict[str, Any], set[str | None]]:
         """Columns of a run of which the record cannot be read, and the times of others of its
@@ -272,8 +274,8 @@ class Index:
     def condition(self, digest: str) -> Condition:
         """The condition of a hash that is in the column `condition`."""
         row = self.connection.execute("SELECT row FROM conditions WHERE hash = ?", (digest,))
-        found: Condition = json.loads(row.fetchone()[0])
-        return found
+        condition: Condition = json.loads(row.fetchone()[0])
+        return condition
 
     def select(
         self,
@@ -378,17 +380,17 @@ def _failure(run: Run) -> str | None:
 
 
 def _ranks(run: Run) -> int | None:
-    known = [node.ranks for node in run.place.nodes if node.ranks is not None]
-    if known and len(known) == len(run.place.nodes):
-        return sum(known)
-    found = (run.measurement or {}).get("environment", {}).get("ranks")
-    return None if found is None else int(found)
+    node_ranks = [node.ranks for node in run.place.nodes if node.ranks is not None]
+    if node_ranks and len(node_ranks) == len(run.place.nodes):
+        return sum(node_ranks)
+    ranks = (run.measurement or {}).get("environment", {}).get("ranks")
+    return None if ranks is None else int(ranks)
 
 
 def _seconds(run: Run) -> float | None:
     """How long the repetitions took together; None where the producer does not tell."""
-    found = [sample.value for sample in run.samples if sample.metric == "elapsed_s"]
-    return sum(found) if found else None
+    elapsed_s = [sample.value for sample in run.samples if sample.metric == "elapsed_s"]
+    return sum(elapsed_s) if elapsed_s else None
 
 
 def _sample_rows(run: Run) -> Iterator[tuple[Any, ...]]:
@@ -421,17 +423,17 @@ def of_folder(
     if not path.is_symlink():
         for attempt in range(2):
             try:
-                made = Index(path)
-                made.update(folder, progress)
-                return made
+                index = Index(path)
+                index.update(folder, progress)
+                return index
             except sqlite3.OperationalError:  # read-only, locked, or a file system without locks
                 break
             except sqlite3.DatabaseError:  # damaged: it is made again
                 if attempt == 0 and not _moved_aside(path):
                     break
-    made = Index()
-    made.update(folder, progress)
-    return made
+    index = Index()
+    index.update(folder, progress)
+    return index
 
 
 def _moved_aside(path: Path) -> bool:
@@ -448,6 +450,6 @@ def _moved_aside(path: Path) -> bool:
 
 def of_files(paths: Iterable[Path]) -> Index:
     """An index in memory of records and measurements named, or in folders named."""
-    made = Index()
-    made.add(producers.find(paths))
-    return made
+    index = Index()
+    index.add(producers.find(paths))
+    return index

@@ -145,24 +145,24 @@ def audit(of: Path) -> Audit | None:
     data = _read(of / FILE) or _text(of, rows).encode()
     if not data:
         return None
-    known: dict[str, dict[str, Any]] = {}
+    entries: dict[str, dict[str, Any]] = {}
     gone: dict[str, Fault] = {}
     digest = hashlib.sha256()
     for row in _rows(data, f"{of / FILE}"):
         name = row["file"]
         if row["action"] in (KEPT, FOUND):
-            if known.get(name, row)["sha256"] != row["sha256"]:
+            if entries.get(name, row)["sha256"] != row["sha256"]:
                 faults.append(Fault(file=name, what="has two SHA-256 in the ledger"))
-            known[name] = row
+            entries[name] = row
             gone.pop(name, None)
             continue
-        where = {key: known.pop(name, row)[key] for key in ("file", "time", "system")}
+        where = {key: entries.pop(name, row)[key] for key in ("file", "time", "system")}
         gone[name] = Fault(what=f"was {row['action']}", told=True, **where)
     for line in data.splitlines(keepends=True):
         digest.update(line)
         heads.add(digest.hexdigest())
     there = _names(of)
-    for name, row in sorted(known.items()):
+    for name, row in sorted(entries.items()):
         where = {key: row[key] for key in ("file", "time", "system")}
         if name not in there:
             faults.append(Fault(what="is missing", **where))
@@ -170,10 +170,10 @@ def audit(of: Path) -> Audit | None:
             faults.append(Fault(what="was changed after it was kept", **where))
     faults += gone.values()
     faults += [
-        Fault(file=name, what="is not in the ledger") for name in sorted(there - known.keys())
+        Fault(file=name, what="is not in the ledger") for name in sorted(there - entries.keys())
     ]
     return Audit(
-        head=digest.hexdigest(), records=len(known), faults=tuple(faults), heads=frozenset(heads)
+        head=digest.hexdigest(), records=len(entries), faults=tuple(faults), heads=frozenset(heads)
     )
 
 
@@ -181,11 +181,11 @@ def _rows(data: bytes, where: str) -> Iterator[dict[str, Any]]:
     """The entries; a sum without a comment is of a record that was kept."""
     told: dict[str, Any] = {}
     for number, line in enumerate(data.decode(errors="replace").removesuffix("\n").split("\n"), 1):
-        found = _SUM.fullmatch(line)
-        if found:
-            same = told and _escaped(told["file"]) == found[2]
-            row = told if same else _facts({"action": KEPT, "file": found[2]}, "")
-            yield row | {"sha256": found[1]}
+        match = _SUM.fullmatch(line)
+        if match:
+            same = told and _escaped(told["file"]) == match[2]
+            row = told if same else _facts({"action": KEPT, "file": match[2]}, "")
+            yield row | {"sha256": match[1]}
             told = {}
             continue
         told = _facts(line.removeprefix("# "), f"{where}: line {number}")
@@ -232,8 +232,8 @@ def sign(of: Path, key: Path) -> None:
     data = _read(of / FILE)
     if data is None:
         raise UnderstudyError(f"{of / FILE}: not found; the first record that is kept makes it")
-    made = _ssh_keygen(["-Y", "sign", "-f", str(key), "-n", NAMESPACE], data)
-    write_text(of / SIGNATURE, made)
+    signature = _ssh_keygen(["-Y", "sign", "-f", str(key), "-n", NAMESPACE], data)
+    write_text(of / SIGNATURE, signature)
 
 
 def signer(of: Path, allowed: Path) -> str:

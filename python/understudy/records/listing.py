@@ -35,8 +35,8 @@ def _named(name: str) -> bool:
 
 def _entries(of: Path) -> list[os.DirEntry[str]]:
     try:
-        with os.scandir(of) as found:
-            return sorted(found, key=lambda entry: entry.name)
+        with os.scandir(of) as entries:
+            return sorted(entries, key=lambda entry: entry.name)
     except FileNotFoundError:
         return []
     except OSError as error:

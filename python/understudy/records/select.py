@@ -47,9 +47,9 @@ def begins(**columns: str | None) -> Where:
     )
 
 
-def session(word: str, found: Index) -> Where:
+def session(word: str, index: Index) -> Where:
     """The session of that name, or the one that begins so."""
-    rows = found.connection.execute(
+    rows = index.connection.execute(
         "SELECT DISTINCT session FROM runs WHERE session = ?1 OR (length(?1) >= 4 AND "
         "substr(session, 1, length(?1)) = ?1) ORDER BY session = ?1 DESC",
         (word,),
@@ -70,11 +70,11 @@ def tag(word: str) -> Where:
     )
 
 
-def parse(word: str, found: Index) -> Where:
+def parse(word: str, index: Index) -> Where:
     """SQL condition for a word of the command line; `session:`, `tag:` and `campaign:` before it
     say what it is, where it could be several. An UnderstudyError where it selects no run."""
-    where = _parsed(word, found)
-    if not found.connection.execute(
+    where = _parsed(word, index)
+    if not index.connection.execute(
         f"SELECT 1 FROM runs WHERE {where[0]} LIMIT 1", where[1]
     ).fetchone():
         raise UnderstudyError(
@@ -83,22 +83,22 @@ def parse(word: str, found: Index) -> Where:
     return where
 
 
-def _parsed(word: str, found: Index) -> Where:
+def _parsed(word: str, index: Index) -> Where:
     kind, colon, rest = word.partition(":")
     if colon and kind in KINDS:
         if kind == "session":
-            return session(rest, found)
+            return session(rest, index)
         return tag(rest) if kind == "tag" else ("campaign = ?", (rest,))
     if is_time(word):
         return span(word)
     choices: dict[str, Where] = {}
     for name, where in (("tag", tag(word)), ("campaign", ("campaign = ?", (word,)))):
-        if found.connection.execute(
+        if index.connection.execute(
             f"SELECT 1 FROM runs WHERE {where[0]} LIMIT 1", where[1]
         ).fetchone():
             choices[name] = where
     try:
-        choices["session"] = session(word, found)
+        choices["session"] = session(word, index)
     except UnderstudyError as error:
         if "sessions begin so" in str(error) and not choices:
             raise
@@ -146,8 +146,8 @@ def end(text: str) -> str:
 
 
 def _time(text: str, where: str = "") -> datetime:
-    if found := re.fullmatch(r"([1-9][0-9]{0,4})([hdw])", text):
-        ago = timedelta(seconds=int(found[1]) * SECONDS[found[2]])
+    if match := re.fullmatch(r"([1-9][0-9]{0,4})([hdw])", text):
+        ago = timedelta(seconds=int(match[1]) * SECONDS[match[2]])
         return datetime.now(timezone.utc) - ago
     for form in ("%Y-%m-%d", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S"):
         try:

@@ -69,17 +69,17 @@ def keep(run: Run, into: Path | None = None) -> Path:
 
 def session_folder(run: Run, into: Path | None = None) -> Path:
     """The folder of the run's session, created where it does not exist."""
-    made = ((folder() if into is None else into) / name_of(run)).parent
-    if made.is_symlink():
-        raise UnderstudyError(f"{made}: is a symbolic link; expected a folder of records")
+    path = ((folder() if into is None else into) / name_of(run)).parent
+    if path.is_symlink():
+        raise UnderstudyError(f"{path}: is a symbolic link; expected a folder of records")
     try:
-        made.mkdir(parents=True, exist_ok=True)
+        path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UnderstudyError(
-            f"{made}: cannot be created: {error.strerror}; {paths.RECORDS_VARIABLE} names another "
+            f"{path}: cannot be created: {error.strerror}; {paths.RECORDS_VARIABLE} names another "
             "folder for records"
         ) from None
-    return made
+    return path
 
 
 def set_aside(of: Path, name: str) -> Path:

@@ -52,11 +52,10 @@ def of_samples(index: Index, where: str = "1", values: Sequence[Any] = ()) -> "p
     kinds = {"TEXT": pl.String, "INTEGER": pl.Int64, "REAL": pl.Float64}
     schema: dict[str, Any] = {name: kinds[kind] for name, kind in COLUMNS.items()}
     schema |= {"failed": pl.Boolean, "tags": pl.List(pl.String)}
-    found, pieces = rows(index, where, values), [pl.DataFrame(schema=schema)]
-    while piece := list(itertools.islice(found, AT_ONCE)):
+    sample_rows, pieces = rows(index, where, values), [pl.DataFrame(schema=schema)]
+    while piece := list(itertools.islice(sample_rows, AT_ONCE)):
         pieces.append(pl.DataFrame(piece, schema=schema, orient="row"))
-    made = pl.concat(pieces)
-    return made.with_columns(
+    return pl.concat(pieces).with_columns(
         pl.col("time").str.to_datetime("%Y-%m-%dT%H:%M:%SZ", time_zone="UTC", strict=False),
         pl.col("metric", "unit", "better", "stream").cast(pl.Categorical),
     )
