@@ -382,7 +382,7 @@ def test_this_machine_is_described_without_its_batch_system(host: Host) -> None:
 
 
 def test_ranks_that_share_cores_are_told() -> None:
-    few, many = (Queue(name="", nodes=1, cores=16, found=found) for found in (2, 16))
+    few, many = (Queue(name="", nodes=1, cores=16, physical_cores=cores) for cores in (2, 16))
     said("more-than-its-cores", few.remark)
     assert many.remark == "" == Queue(name="q", nodes=4, cores=24).remark
 

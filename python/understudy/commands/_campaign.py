@@ -141,23 +141,29 @@ class Campaign:
     def partitions(self) -> list[systems.Row]:
         """Those of the system, as ReFrame's configuration has them."""
         name = self.system_name
-        known = {one["name"]: one for one in systems.load(paths.directories("systems"))[0]}
-        if name not in known:
-            raise UnderstudyError(f"--system {name}: expected one of {', '.join(sorted(known))}")
-        rows: list[systems.Row] = known[name]["partitions"]
+        systems_by_name = {
+            system["name"]: system for system in systems.load(paths.directories("systems"))[0]
+        }
+        if name not in systems_by_name:
+            raise UnderstudyError(
+                f"--system {name}: expected one of {', '.join(sorted(systems_by_name))}"
+            )
+        rows: list[systems.Row] = systems_by_name[name]["partitions"]
         return rows
 
     def _check_partitions(self) -> None:
         name, _, both = self.system.partition(":")
-        partitions = [one["name"] for one in self.partitions()]
-        for one in self.sides:
-            if both and one.partition:
+        partitions = [row["name"] for row in self.partitions()]
+        for this_side in self.sides:
+            if both and this_side.partition:
                 raise UnderstudyError(
-                    f"--{one.name} partition={one.partition}: --system {self.system} names a "
-                    "partition, too"
+                    f"--{this_side.name} partition={this_side.partition}: --system {self.system} "
+                    "names a partition, too"
                 )
-            if (asked := one.partition or both) and asked not in partitions:
-                where = f"--{one.name} partition={asked}" if one.partition else self.system
+            if (asked := this_side.partition or both) and asked not in partitions:
+                where = (
+                    f"--{this_side.name} partition={asked}" if this_side.partition else self.system
+                )
                 raise UnderstudyError(
                     f"{where}: {name} has no such partition; expected one of "
                     f"{', '.join(partitions)}"
@@ -175,10 +181,10 @@ class Campaign:
         """Name of the campaign in the records of a side."""
         return f"{self.name}-{name}"
 
-    def command(self, one: Side, *action: str) -> list[str]:
+    def command(self, this_side: Side, *action: str) -> list[str]:
         """ReFrame's command line of a session of a side."""
-        system = f"{self.system}:{one.partition}" if one.partition else self.system
-        variables = [word for variable in one.variables for word in ("-S", variable)]
+        system = f"{self.system}:{this_side.partition}" if this_side.partition else self.system
+        variables = [word for variable in this_side.variables for word in ("-S", variable)]
         return [
             _reframe.program(),
             "-C",
@@ -188,20 +194,20 @@ class Campaign:
             *self.selection,
             *variables,
             "-S",
-            f"campaign={self.of_side(one.name)}",
+            f"campaign={self.of_side(this_side.name)}",
             *action,
         ]
 
-    def environment(self, one: Side) -> dict[str, str]:
-        return _reframe.environment() | one.environment
+    def environment(self, this_side: Side) -> dict[str, str]:
+        return _reframe.environment() | this_side.environment
 
     def words(self, turns: int, more: Sequence[str]) -> list[str]:
         """Arguments of `understudy campaign` that run this campaign here."""
         settings = [
             word
-            for one in self.sides
-            for setting in one.settings
-            for word in (f"--{one.name}", setting)
+            for this_side in self.sides
+            for setting in this_side.settings
+            for word in (f"--{this_side.name}", setting)
         ]
         return [
             self.name,
@@ -218,7 +224,7 @@ class Campaign:
     # -- what was done ------------------------------------------------------------------------
 
     def settings(self) -> dict[str, Any]:
-        sides = {one.name: one.settings for one in self.sides}
+        sides = {this_side.name: this_side.settings for this_side in self.sides}
         return {"system": self.system, **sides, "selection": list(self.selection)}
 
     @contextmanager
@@ -272,7 +278,7 @@ class Campaign:
     def turns(self) -> dict[int, bool]:
         """The turns of which there are records, and whether each is whole: both sides ran, and no
         session was ended."""
-        known: dict[int, dict[str, bool]] = {}
+        sides_by_turn: dict[int, dict[str, bool]] = {}
         for campaign, turn, case in self._rows():
             name, _, number = (turn or "").rpartition("/")
             if name != self.name:
@@ -280,11 +286,11 @@ class Campaign:
                     f"{campaign}: has runs of {turn or 'no turn'}; expected another name for this "
                     "campaign"
                 )
-            sides = known.setdefault(int(number), {})
+            sides = sides_by_turn.setdefault(int(number), {})
             sides[campaign] = sides.get(campaign, True) and case is not None
         return {
             number: len(sides) == len(SIDES) and all(sides.values())
-            for number, sides in sorted(known.items())
+            for number, sides in sorted(sides_by_turn.items())
         }
 
     # -- sessions -----------------------------------------------------------------------------
@@ -292,12 +298,12 @@ class Campaign:
     def run(self, turn: int, name: str, told: Callable[[live.Event], None]) -> Outcome:
         """One session of a side, whose cases are told as they end. Those that fail count; an
         UnderstudyError where none ran."""
-        one = self.side(name)
+        this_side = self.side(name)
         stem = self.folder / f"turn-{turn}-{name}"
         log, report = stem.with_suffix(".log"), stem.with_suffix(".json")
         report.unlink(missing_ok=True)
         command = self.command(
-            one, "-S", f"turn={self.name}/{turn}", "--report-file", str(report), "-r"
+            this_side, "-S", f"turn={self.name}/{turn}", "--report-file", str(report), "-r"
         )
         begin = time.monotonic()
         events = Path(os.environ.get(live.VARIABLE) or self.folder / "live.jsonl").absolute()
@@ -307,7 +313,7 @@ class Campaign:
             for event in follower.read():
                 told(event)
 
-        environment = self.environment(one) | {live.VARIABLE: str(events)}
+        environment = self.environment(this_side) | {live.VARIABLE: str(events)}
         with log.open("wb") as out:
             _reframe.run(command, environment, out, tell_new)
         took_s = time.monotonic() - begin
@@ -317,13 +323,13 @@ class Campaign:
             raise UnderstudyError(f"turn {turn}, {name}: {first_error(log)} ({log})")
         return Outcome(passed=passed, failed=failed, skipped=skipped, took_s=took_s, log=log)
 
-    def listed(self, one: Side) -> tuple[Total, list[str]]:
+    def listed(self, this_side: Side) -> tuple[Total, list[str]]:
         """Return the total of a session of a side, and the same as lines of text."""
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "listing.json"
             done = subprocess.run(
-                self.command(one, "-l"),
-                env=self.environment(one) | {VARIABLE: str(path)},
+                self.command(this_side, "-l"),
+                env=self.environment(this_side) | {VARIABLE: str(path)},
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
                 text=True,
@@ -333,7 +339,7 @@ class Campaign:
             total = Total(**json.loads(path.read_text())) if path.exists() else Total()
         lines = [line for line in done.stderr.splitlines() if line.startswith("understudy: ")]
         if done.returncode or not total.cases:
-            raise UnderstudyError(f"{one.name}: {error_in(done.stdout + done.stderr)}")
+            raise UnderstudyError(f"{this_side.name}: {error_in(done.stdout + done.stderr)}")
         return total, [line.removeprefix("understudy: ") for line in lines]
 
     # -- what to compare ----------------------------------------------------------------------
@@ -341,17 +347,17 @@ class Campaign:
     def differences(self) -> list[str]:
         """The keys of conditions in which the sides differ, as they ran last; the partition also
         where a case never ran well on both."""
-        found = index.of_folder()
+        site_index = index.of_folder()
         last: list[dict[Any, str]] = []
         for name in SIDES:
             where = "campaign = ? AND failed = 0", (self.of_side(name),)
-            rows = found.select(("case", "arm", "condition"), *where)
+            rows = site_index.select(("case", "arm", "condition"), *where)
             last.append({(case, arm): condition for case, arm, condition in rows})
         keys: dict[str, None] = {}
-        if len({one.partition for one in self.sides}) > 1:
+        if len({this_side.partition for this_side in self.sides}) > 1:
             keys["place.partition"] = None
         for case in last[0].keys() & last[1].keys():
-            both = [found.condition(one[case]) for one in last]
+            both = [site_index.condition(conditions[case]) for conditions in last]
             keys |= dict.fromkeys(runs.differences(both)[0])
         return sorted(keys)
 

@@ -47,10 +47,10 @@ def lines(shown: Workload) -> Iterator[str]:
     yield from _tables(total([each.all for each in sets]), total([each.own for each in sets]))
 
 
-def _tables(counters: Mapping[str, Counters], own: Mapping[str, Counters]) -> Iterator[str]:
+def _tables(counters: Mapping[str, Counters], prepared: Mapping[str, Counters]) -> Iterator[str]:
     """The counters that are not 0, how large the calls are, and what is not known."""
     rows = [
-        (name, f"{number:,}", f"{own.get(module, {}).get(name) or 0:,}")
+        (name, f"{number:,}", f"{prepared.get(module, {}).get(name) or 0:,}")
         for module, names in counters.items()
         for name, number in names.items()
         if "_SIZE_" not in name and number

@@ -78,8 +78,8 @@ def _migrate(path: Path, place: Place, identity: Identity, in_place: bool) -> Pa
         if runs.load(target).measurement != row:
             raise UnderstudyError(f"{target}: exists already and is the record of another run")
         return None
-    made = _record(path, row, place, identity)
-    runs.write(target, made, like=path)
+    record = _record(path, row, place, identity)
+    runs.write(target, record, like=path)
     return target
 
 

@@ -28,8 +28,8 @@ def _finite(value: Any) -> Any:
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, Mapping):
-        return {key: _finite(one) for key, one in value.items()}
-    return [_finite(one) for one in value] if isinstance(value, list | tuple) else value
+        return {key: _finite(member) for key, member in value.items()}
+    return [_finite(member) for member in value] if isinstance(value, list | tuple) else value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,8 +44,10 @@ class TestCase:
 
 def junit(suite: str, cases: Sequence[TestCase]) -> str:
     """JUnit XML of the command `suite`."""
-    failures, errors = (sum(one.fault == fault for one in cases) for fault in ("failure", "error"))
-    body = "".join(_testcase(suite, one) for one in cases)
+    failures, errors = (
+        sum(case.fault == fault for case in cases) for fault in ("failure", "error")
+    )
+    body = "".join(_testcase(suite, case) for case in cases)
     return (
         '<?xml version="1.0" encoding="UTF-8"?>\n'
         f'<testsuite name="understudy {suite}" tests="{len(cases)}" failures="{failures}" '
@@ -53,12 +55,12 @@ def junit(suite: str, cases: Sequence[TestCase]) -> str:
     )
 
 
-def _testcase(suite: str, one: TestCase) -> str:
+def _testcase(suite: str, case: TestCase) -> str:
     inside = ""
-    if one.fault:
-        inside = f"<{one.fault} type={_attribute(one.kind)} message={_attribute(one.message)}/>"
+    if case.fault:
+        inside = f"<{case.fault} type={_attribute(case.kind)} message={_attribute(case.message)}/>"
     return (
-        f'  <testcase classname="understudy.{suite}" name={_attribute(one.name)}>{inside}'
+        f'  <testcase classname="understudy.{suite}" name={_attribute(case.name)}>{inside}'
         "</testcase>\n"
     )
 

@@ -36,8 +36,8 @@ def lines(file: Path) -> Iterator[str]:
     columns = (TextColumn("reading"), DownloadColumn(binary_units=True), TimeElapsedColumn())
     with progress(*columns) as bar:
         task = bar.add_task("", total=None)
-        found = log_size(file, lambda plain: bar.advance(task, plain))
-    yield from map(printable, _head(found))
+        log = log_size(file, lambda plain: bar.advance(task, plain))
+    yield from map(printable, _head(log))
     yield ""
     columns_ = (
         "region",
@@ -54,7 +54,7 @@ def lines(file: Path) -> Iterator[str]:
         "",
         columns_,
         [
-            ("header", "", "", "", *[f"{found.header_bytes:,}"] * 2, "1.0", "", ""),
+            ("header", "", "", "", *[f"{log.header_bytes:,}"] * 2, "1.0", "", ""),
             *(
                 (
                     region.name,
@@ -67,39 +67,39 @@ def lines(file: Path) -> Iterator[str]:
                     f"{region.bytes / region.records:.1f}" if region.records else "",
                     "partial: records are missing" if region.partial else "",
                 )
-                for region in found.regions
+                for region in log.regions
             ),
         ],
     )
     yield ""
-    yield from _components(found)
-    for remark in found.remarks:
+    yield from _components(log)
+    for remark in log.remarks:
         yield printable(f"Note: {remark}")
 
 
-def _head(found: LogSize) -> Iterator[str]:
-    job = found.job
-    by = f", written by Darshan {found.library_version}" if found.library_version else ""
+def _head(log: LogSize) -> Iterator[str]:
+    job = log.job
+    by = f", written by Darshan {log.library_version}" if log.library_version else ""
     yield (
-        f"{found.path.name}: Darshan log {found.version}, {found.byte_order}-endian, "
-        f"{found.compression}{by}"
+        f"{log.path.name}: Darshan log {log.version}, {log.byte_order}-endian, "
+        f"{log.compression}{by}"
     )
     took = "unknown" if job.run_time_s is None else seconds(job.run_time_s)
     yield f"job {job.jobid}: {job.nprocs:,} processes, {_when(job.start_s)}, run time {took}"
-    each = "" if found.bytes_per_file is None else f", {found.bytes_per_file:.1f} B a name"
-    names = f"{found.files:,} {'name' if found.files == 1 else 'names'}"
-    yield f"{exact(found.bytes)} ({size(found.bytes)}), {names}{each}"
+    each = "" if log.bytes_per_file is None else f", {log.bytes_per_file:.1f} B a name"
+    names = f"{log.files:,} {'name' if log.files == 1 else 'names'}"
+    yield f"{exact(log.bytes)} ({size(log.bytes)}), {names}{each}"
 
 
 def _when(time_s: float) -> str:
     return datetime.fromtimestamp(time_s, timezone.utc).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
-def _components(found: LogSize) -> Iterator[str]:
+def _components(log: LogSize) -> Iterator[str]:
     """Table II of the paper."""
-    words = [f"header {found.header_bytes:,} B", f"job record {found.job_bytes:,} B"]
-    sizes = [r.record_bytes for r in found.regions if r.name in FILE_RECORDS and r.record_bytes]
-    names = next((r for r in found.regions if r.name == "the names"), None)
+    words = [f"header {log.header_bytes:,} B", f"job record {log.job_bytes:,} B"]
+    sizes = [r.record_bytes for r in log.regions if r.name in FILE_RECORDS and r.record_bytes]
+    names = next((r for r in log.regions if r.name == "the names"), None)
     if sizes and names is not None and names.records:
         name_bytes = names.plain_bytes / names.records
         modules = " + ".join(f"{n:,}" for n in sizes)

@@ -28,7 +28,7 @@ def submit(
     more: Sequence[str],
 ) -> Path:
     """Run the turns that are left in one job, and wait for it: the file with its messages."""
-    totals = [campaign.listed(one)[0] for one in campaign.sides]
+    totals = [campaign.listed(side)[0] for side in campaign.sides]
     partition = _partition(campaign)
     each = max(total.ranks_per_node for total in totals)
     nodes = nodes or max(total.nodes for total in totals)
@@ -90,12 +90,12 @@ def _partition(campaign: Campaign) -> systems.Row:
     both = campaign.system.partition(":")[2]
     rows = campaign.partitions()
     named = campaign.sides[0].partition or both or rows[0]["name"]
-    [own] = [one for one in rows if one["name"] == named]
-    if own["scheduler"] == "local":
+    [partition] = [row for row in rows if row["name"] == named]
+    if partition["scheduler"] == "local":
         raise UnderstudyError(
             f"--submit: {campaign.system_name}:{named} has no batch system; expected none of it"
         )
-    return own
+    return partition
 
 
 def _job_options(selection: Sequence[str]) -> list[str]:

@@ -146,7 +146,7 @@ def plan_(marks: str, sessions: int, output: Path, force: bool) -> None:
     expect_not_read(output, (file,), store.folder())
     expect_new(output, force)
     kept = ledger.audit(store.folder())
-    made = Plan(
+    plan = Plan(
         marks_sha256=asked.sha256,
         system=asked.system,
         since=asked.since,
@@ -156,10 +156,10 @@ def plan_(marks: str, sessions: int, output: Path, force: bool) -> None:
         workloads={mark.name: pinned_runs.pin(mark) for mark in asked.marks},
         ledger_head=kept.head if kept else None,
     )
-    write_text(output, made.text())
-    click.echo(f"{output}: {made.sha256}")
+    write_text(output, plan.text())
+    click.echo(f"{output}: {plan.sha256}")
     for number in range(1, sessions + 1):
-        click.echo(f"-S turn={made.turn(number)}")
+        click.echo(f"-S turn={plan.turn(number)}")
 
 
 def _ledgers(
@@ -177,10 +177,10 @@ def _ledgers(
     said, faults = [], []
     without = [path.resolve() for path in files]
     for folder in folders:
-        found = ledger.audit(folder)
-        if found is None:
+        audit = ledger.audit(folder)
+        if audit is None:
             continue
-        words = f"ledger of {found.records}, head {found.head}"
+        words = f"ledger of {audit.records}, head {audit.head}"
         if signers is not None:
             try:
                 words += f", signed by {ledger.signer(folder, signers)}"
@@ -192,10 +192,10 @@ def _ledgers(
             said.append("the plan is older than the ledger")
         faults += [
             f"{folder / fault.file}: {fault.what}"
-            for fault in found.faults
+            for fault in audit.faults
             if asked.covers(fault.system or asked.system, fault.time or asked.since)
         ]
-        if plan is not None and plan.ledger_head not in (None, *found.heads):
+        if plan is not None and plan.ledger_head not in (None, *audit.heads):
             faults.append(
                 f"{folder / ledger.FILE}: does not begin with what it was when the plan was made, "
                 f"{plan.ledger_head}"
@@ -240,22 +240,22 @@ def _accept(
         files = []
     else:
         files = producers.find(records or (kept,), empty=() if records else (kept.resolve(),))
-    for made in filter(None, (output, pdf, junit_file)):
-        expect_not_read(made, (file, *filter(None, (plan, signers)), *files), kept)
+    for output_file in filter(None, (output, pdf, junit_file)):
+        expect_not_read(output_file, (file, *filter(None, (plan, signers)), *files), kept)
     expect_page(output, force)
     expect_new(pdf, force)
     expect_new(junit_file, force)
-    found = producers.load_all(files, unread=lambda _, error: unread.append(str(error)))
+    all_runs = producers.load_all(files, unread=lambda _, error: unread.append(str(error)))
     now = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
     unread += [
         f"{path}: dated in the future ({run.identity.time})"
-        for path, run in found
+        for path, run in all_runs
         if run.identity.time > now
     ]
-    present = [run for _, run in found if run.identity.time <= now]
+    present = [run for _, run in all_runs if run.identity.time <= now]
     planned = acceptance_plan.load(plan) if plan else None
     folders = [path for path in records or (kept,) if path.is_dir()]
-    judged = [path for path, run in found if asked.covers(run.place.system, run.identity.time)]
+    judged = [path for path, run in all_runs if asked.covers(run.place.system, run.identity.time)]
     said, faults = _ledgers(folders, judged, asked, planned, signers)
     unread += faults
     rule = Rule(nights=nights_differ)
@@ -322,12 +322,12 @@ def _junit(verdict: Verdict) -> str:
 def _file(named: str) -> Path:
     """A path, or the name of a file of a plugin directory."""
     path = Path(named)
-    known = paths.files(KIND, ".yaml")
+    mark_files = paths.files(KIND, ".yaml")
     if path.suffix not in (".yaml", ".yml") and not path.exists():
-        if named not in known:
+        if named not in mark_files:
             raise UnderstudyError(
                 f"{named}: no such file, and none of that name in acceptance/, which has "
-                f"{', '.join(known) or 'none'}"
+                f"{', '.join(mark_files) or 'none'}"
             )
-        return known[named]
+        return mark_files[named]
     return path

@@ -136,18 +136,18 @@ def command(
                 "storage.server_version, or software for all below it"
             )
     wanted = select.equal(system=system, partition=partition)
-    found = compare(before, after, history, folder, wanted, metrics, across, rule, night_h)
+    comparison = compare(before, after, history, folder, wanted, metrics, across, rule, night_h)
     if junit_file is not None:
-        write_text(junit_file, junit_of(found, limit or LIMIT_FRACTION))
+        write_text(junit_file, junit_of(comparison, limit or LIMIT_FRACTION))
     if page is not None:
-        write_text(page, html(found, before, after))
+        write_text(page, html(comparison, before, after))
     if as_json:
-        print_json(as_row(found, rule))
+        print_json(as_row(comparison, rule))
     else:
-        for line in lines(found):
+        for line in lines(comparison):
             click.echo(line)
     if limit is not None:
-        raise SystemExit(found.status(limit, strict))
+        raise SystemExit(comparison.status(limit, strict))
 
 
 def compare(
@@ -180,39 +180,43 @@ def compare(
                 tell(index, select.ALL)  # perhaps this is why it selects nothing
                 raise
         tell(index, where)
-        found = judged.read(index, where, metrics, across)
-        if not found:
+        selected_rows = judged.read(index, where, metrics, across)
+        if not selected_rows:
             limits = " with --system and --partition" if wanted[1] else ""
             raise UnderstudyError(f"{word}: selects no run{limits} that can be read")
         for digest, row in index.connection.execute("SELECT hash, row FROM conditions"):
             conditions[digest] = row
-        for row in found:
+        for row in selected_rows:
             conditions.setdefault(row.condition, conditions[row.whole])
-        return found
+        return selected_rows
 
     def tell(index: indexes.Index, where: select.Where) -> None:
-        found = [one for one in index.unread_files(*where).values() if one not in unread]
-        unread.update(dict.fromkeys(found))
-        for message in found[:SHOWN]:
+        unread_messages = [
+            message for message in index.unread_files(*where).values() if message not in unread
+        ]
+        unread.update(dict.fromkeys(unread_messages))
+        for message in unread_messages[:SHOWN]:
             print_error(UnderstudyError(f"left out: {message}"))
-        if len(found) > SHOWN:
-            more = len(found) - SHOWN
-            print_error(UnderstudyError(f"left out: {more} more, {len(found)} in all"))
+        if len(unread_messages) > SHOWN:
+            more = len(unread_messages) - SHOWN
+            print_error(UnderstudyError(f"left out: {more} more, {len(unread_messages)} in all"))
 
-    def differ(one: str, other: str) -> str:
-        first, second = (json.loads(conditions[digest]) for digest in (one, other))
+    def differ(digest_before: str, digest_after: str) -> str:
+        first, second = (
+            json.loads(conditions[digest]) for digest in (digest_before, digest_after)
+        )
         return comparing.differences(first, second, across)
 
     past = rows(history) if history else []
     first, second = rows(before), rows(after)
-    known = {row.key for row in first} | {row.run for row in first}
-    if shared := [row.run for row in second if {row.key, row.run} & known]:
+    run_keys = {row.key for row in first} | {row.run for row in first}
+    if shared := [row.run for row in second if {row.key, row.run} & run_keys]:
         raise UnderstudyError(
             f"{before} and {after} share {len(shared)} runs, such as {min(shared)}: "
             "expected two separate sets"
         )
-    made = comparing.compare(first, second, past, rule, differ, night_h)
-    return replace(made, unread=tuple(unread))
+    comparison = comparing.compare(first, second, past, rule, differ, night_h)
+    return replace(comparison, unread=tuple(unread))
 
 
 def shown(value: float, verdict: Verdict) -> str:
@@ -251,11 +255,11 @@ def interval(verdict: Verdict) -> str:
 
 def nights(verdict: Verdict) -> str:
     """How many sessions, and in how many nights or turns."""
-    one = verdict.change
+    verdict_change = verdict.change
     if verdict.turns:
-        return plural(one.shared, "turn")
-    (before, after), (first, second) = one.nights, one.sessions
-    if one.shared == before == after:
+        return plural(verdict_change.shared, "turn")
+    (before, after), (first, second) = verdict_change.nights, verdict_change.sessions
+    if verdict_change.shared == before == after:
         shared = f"{before} nights" if before > 1 else "night"
         return f"{first} and {second} sessions of the same {shared}"
     count = "1 night each" if before == after == 1 else f"{before} and {after} nights"
@@ -282,12 +286,12 @@ def each(verdict: Verdict) -> str:
     return "; ".join(filter(None, (text, comparing.apart(*sides))))
 
 
-def lines(found: Comparison) -> list[str]:
+def lines(comparison: Comparison) -> list[str]:
     """Text for a terminal."""
-    made = []
-    ranked = sorted(found.verdicts, key=lambda v: STATES.index(v.state))
+    text_lines = []
+    ranked = sorted(comparison.verdicts, key=lambda v: STATES.index(v.state))
     for v in ranked:
-        made += wrapped(f"{v.state}: {v.name}: {change(v)}")
+        text_lines += wrapped(f"{v.state}: {v.name}: {change(v)}")
         before, after = (shown(level, v) for level in levels(v))
         parts = [
             f"{before} \N{RIGHTWARDS ARROW} {after}, {interval(v)} (95 %), {nights(v)}",
@@ -295,50 +299,54 @@ def lines(found: Comparison) -> list[str]:
         ]
         cause = f"cause: {v.cause or 'not known'}; {v.cause_why}" if v.cause_why else ""
         for part in filter(None, (*parts, v.why, cause)):
-            made += wrapped(part, indent=2)
-    for message in messages(found):
-        made += wrapped(message)
-    made += wrapped(sentence(found))
-    if found.unread:
-        made += wrapped(f"{left_out(found)}, which may hold a loss")
-    return made
+            text_lines += wrapped(part, indent=2)
+    for message in messages(comparison):
+        text_lines += wrapped(message)
+    text_lines += wrapped(sentence(comparison))
+    if comparison.unread:
+        text_lines += wrapped(f"{left_out(comparison)}, which may hold a loss")
+    return text_lines
 
 
-def messages(found: Comparison) -> list[str]:
+def messages(comparison: Comparison) -> list[str]:
     """On what was not compared, and on the turns."""
-    made = [f"{one.state}: {one.subject}: {one.why}" for one in found.skipped]
-    return made + [f"note: {note}" for note in found.notes]
+    skipped_messages = [
+        f"{skipped.state}: {skipped.subject}: {skipped.why}" for skipped in comparison.skipped
+    ]
+    return skipped_messages + [f"note: {note}" for note in comparison.notes]
 
 
-def counted(found: Comparison) -> list[tuple[str, int]]:
+def counted(comparison: Comparison) -> list[tuple[str, int]]:
     """How many cases are in each state; a case of which every run after failed is slower."""
-    states = [v.state for v in found.verdicts]
-    states += [SLOWER for one in found.skipped if one.lost]
+    states = [v.state for v in comparison.verdicts]
+    states += [SLOWER for skipped in comparison.skipped if skipped.lost]
     return [(state, states.count(state)) for state in STATES]
 
 
-def sentence(found: Comparison) -> str:
+def sentence(comparison: Comparison) -> str:
     """The counts of cases and of failed runs."""
-    counts = [f"{number} {state}" for state, number in counted(found)]
-    open_ = sum(not one.lost for one in found.skipped)
-    (lost, every), (lost_after, every_after) = found.failed
+    counts = [f"{number} {state}" for state, number in counted(comparison)]
+    open_ = sum(not skipped.lost for skipped in comparison.skipped)
+    (lost, every), (lost_after, every_after) = comparison.failed
     return (
         f"{', '.join(counts)}, {open_} not compared; failed runs: {lost} of {every} "
         f"before, {lost_after} of {every_after} after"
     )
 
 
-def html(found: Comparison, before: str, after: str) -> str:
+def html(compared: Comparison, before: str, after: str) -> str:
     """The page."""
     from understudy.report import comparison
 
-    more = [f"{left_out(found)}, which may hold a loss: {one}" for one in found.unread]
+    more = [
+        f"{left_out(compared)}, which may hold a loss: {message}" for message in compared.unread
+    ]
     return comparison.render(
         comparison.Compared(
             before=before,
             after=after,
-            sentence=f"{sentence(found)}.",
-            counts=counted(found),
+            sentence=f"{sentence(compared)}.",
+            counts=counted(compared),
             lines=[
                 comparison.Line(
                     state=v.state,
@@ -351,19 +359,19 @@ def html(found: Comparison, before: str, after: str) -> str:
                     why="; ".join(filter(None, (each(v), v.why, v.cause_why))),
                     ratios=ratio(v),
                 )
-                for v in sorted(found.verdicts, key=lambda v: STATES.index(v.state))
+                for v in sorted(compared.verdicts, key=lambda v: STATES.index(v.state))
             ],
-            messages=[*messages(found), *more],
+            messages=[*messages(compared), *more],
         )
     )
 
 
-def left_out(found: Comparison) -> str:
-    count = len(found.unread)
+def left_out(comparison: Comparison) -> str:
+    count = len(comparison.unread)
     return f"{plural(count, 'record')} left out"
 
 
-def as_row(found: Comparison, rule: Rule) -> dict[str, Any]:
+def as_row(comparison: Comparison, rule: Rule) -> dict[str, Any]:
     """As JSON, see schemas/comparison.schema.json."""
     row = {
         "limit": rule.limit,
@@ -401,24 +409,25 @@ def as_row(found: Comparison, rule: Rule) -> dict[str, Any]:
                 "nights_differ_by_more_than_stated": v.change.contradicted,
                 "sessions_differ": math.sqrt(v.change.scatter.session),
             }
-            for v in found.verdicts
+            for v in comparison.verdicts
         ],
         "not_compared": [
-            asdict(one.subject) | {"state": one.state, "why": one.why} for one in found.skipped
+            asdict(skipped.subject) | {"state": skipped.state, "why": skipped.why}
+            for skipped in comparison.skipped
         ],
-        "failed_runs": {"before": found.failed[0], "after": found.failed[1]},
-        "notes": list(found.notes),
-        "unread": len(found.unread),
-        "unread_records": list(found.unread),
+        "failed_runs": {"before": comparison.failed[0], "after": comparison.failed[1]},
+        "notes": list(comparison.notes),
+        "unread": len(comparison.unread),
+        "unread_records": list(comparison.unread),
     }
     return document("comparison", row)
 
 
-def junit_of(found: Comparison, limit: float) -> str:
+def junit_of(comparison: Comparison, limit: float) -> str:
     """JUnit XML: slower is a failure; not decided, not compared and left out are errors, as none
     passed."""
     cases = []
-    for v in found.verdicts:
+    for v in comparison.verdicts:
         text = f"{change(v)} ({interval(v)}) {v.why} {v.cause_why}".strip()
         fault = ""
         if v.state == SLOWER and v.change.interval()[0] <= 1 - limit:
@@ -426,10 +435,14 @@ def junit_of(found: Comparison, limit: float) -> str:
         elif v.state == UNDECIDED:
             fault = "error"
         cases.append(TestCase(name=v.name, fault=fault, kind=v.state, message=text))
-    for one in found.skipped:
-        fault = "failure" if one.lost else "error"
-        cases.append(TestCase(name=str(one.subject), fault=fault, kind=one.state, message=one.why))
-    if found.unread:
-        text = "; ".join([left_out(found), *found.unread])
+    for skipped in comparison.skipped:
+        fault = "failure" if skipped.lost else "error"
+        cases.append(
+            TestCase(
+                name=str(skipped.subject), fault=fault, kind=skipped.state, message=skipped.why
+            )
+        )
+    if comparison.unread:
+        text = "; ".join([left_out(comparison), *comparison.unread])
         cases.append(TestCase(name="records", fault="error", kind="left out", message=text))
     return junit("compare", cases)

@@ -63,24 +63,24 @@ SOURCES = {
 
 def _roles(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:
     """Roles by the names of streams."""
-    found: dict[str, str] = {}
+    roles: dict[str, str] = {}
     for text in given:
         stream, equals, role = text.rpartition("=")
         if not equals or role not in known():
             expected = f"expected STREAM=ROLE with one of the roles {', '.join(known())}"
             raise click.BadParameter(f"{text!r}: {expected}")
-        if stream in found:
-            raise click.BadParameter(f"{text!r}: {stream} has the role {found[stream]} already")
-        found[stream] = role
-    return found
+        if stream in roles:
+            raise click.BadParameter(f"{text!r}: {stream} has the role {roles[stream]} already")
+        roles[stream] = role
+    return roles
 
 
 class _WithReaders(click.Command):
     """The command with the options of all readers behind its own, which are imported only here."""
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
-        own = super().get_params(ctx)
-        return [*own[:-1], *readers.options(), own[-1]]  # the last is --help
+        parameters = super().get_params(ctx)
+        return [*parameters[:-1], *readers.options(), parameters[-1]]  # the last is --help
 
 
 @click.command(cls=_WithReaders)
@@ -168,9 +168,9 @@ def command(
     for key in given:
         if not readers.takes(reader, key):
             raise UnderstudyError(_unfit(context, key, trace))
-    found: list[Explanation] = []
+    explanations: list[Explanation] = []
     if readers.takes(reader, "told"):
-        given["told"] = found.append
+        given["told"] = explanations.append
     columns = (
         SpinnerColumn(),
         TextColumn("{task.description}", markup=False),
@@ -204,23 +204,26 @@ def command(
         click.echo(text, nl=False)
     else:
         write_text(output, text)
-    said = [text for one in found for text in _sentences(one, workload)]
+    said = [text for explanation in explanations for text in _sentences(explanation, workload)]
     if hasattr(reader, "closing"):
         said.append(reader.closing(workload))  # of which an empty one has no line
     for line in (line for text in said for line in wrapped(text)):
         click.echo(line, err=True)
 
 
-def _sentences(one: Explanation, workload: Workload) -> Iterator[str]:
+def _sentences(explanation: Explanation, workload: Workload) -> Iterator[str]:
     """Sentences on what is explained, what is a guess, and what to expect of a replica."""
-    share = {state: one.share(one.of(state)) for state in STATES}
+    share = {state: explanation.share(explanation.of(state)) for state in STATES}
     yield f"explained: {_percent(share[EXPLAINED])} of the I/O time of the log"
-    if differ := one.of(CONTRADICTED):
-        told = [f"{part.name} ({_percent(one.share([part]))}): {_worst(part)}" for part in differ]
+    if differ := explanation.of(CONTRADICTED):
+        told = [
+            f"{part.name} ({_percent(explanation.share([part]))}): {_worst(part)}"
+            for part in differ
+        ]
         yield f"contradicted: {_percent(share[CONTRADICTED])}: {_some(told)}"
-    if unknown := one.lacking():
+    if unknown := explanation.lacking():
         lacking = list(dict.fromkeys(lack for part in unknown for lack in part.unknown))
-        told = [f"{lack}; {_source(lack, one.traced)} tells it" for lack in lacking]
+        told = [f"{lack}; {_source(lack, explanation.traced)} tells it" for lack in lacking]
         yield f"not known: {_percent(share[UNKNOWN])}: {_some(told)}"
     yield (
         "not known: calls that Darshan does not count, such as looks at names and attributes, "
@@ -228,7 +231,7 @@ def _sentences(one: Explanation, workload: Workload) -> Iterator[str]:
         "moved in files that are mapped into memory, and through descriptors that a program "
         f"inherits (redirections); {TRACE} tells them"
     )
-    if one.traced:
+    if explanation.traced:
         yield "traced: each read and write (DXT); understudy describe --calls plays each as it was"
     guesses = [p.path for p in workload.provenance if p.confidence == "guess"]
     keys = list(dict.fromkeys(path.rpartition("/")[2] for path in guesses))
@@ -286,19 +289,19 @@ def _unfit(context: click.Context, key: str, trace: Path) -> str:
 
 def _chosen(traces: Sequence[Path], job: int | None) -> tuple[ModuleType, tuple[Path, ...]]:
     """The reader of all traces, and the traces without directories: of `job`, if given."""
-    found: list[Path] = []
+    trace_paths: list[Path] = []
     lost: list[str] = []
     for trace in traces:
         if trace.is_dir() and (index := readers.trace_in(trace)) is not None:
-            found.append(index)
+            trace_paths.append(index)
         elif trace.is_dir():
             below = logs_below(trace)
-            found += below.logs
+            trace_paths += below.logs
             lost += below.left_out
         else:
-            found.append(trace)
+            trace_paths.append(trace)
     tell_some(lost, f"{len(lost)} left out of directories", "the workload is without them")
-    by_trace = [(trace, readers.reader_of(trace)) for trace in found]
+    by_trace = [(trace, readers.reader_of(trace)) for trace in trace_paths]
     first, reader = by_trace[0]
     for trace, other in by_trace:
         if other is not reader:
@@ -309,8 +312,8 @@ def _chosen(traces: Sequence[Path], job: int | None) -> tuple[ModuleType, tuple[
         if not hasattr(reader, "of_job"):
             kinds = " or ".join(m.KIND for m in readers.modules() if hasattr(m, "of_job"))
             raise UnderstudyError(f"--job: expected only with {kinds}, not {first}")
-        found = readers.asked(reader, "of_job", first, found, job)
-    return reader, tuple(found)
+        trace_paths = readers.asked(reader, "of_job", first, trace_paths, job)
+    return reader, tuple(trace_paths)
 
 
 def _repeated(reader: ModuleType, traces: Sequence[Path], name: str) -> str:
@@ -321,5 +324,5 @@ def _repeated(reader: ModuleType, traces: Sequence[Path], name: str) -> str:
     name = name.lower()
     alone = set(re.split(r"[^a-z0-9]+", name))
     words = {w for t in traces for w in readers.asked(reader, "private_words", t, t)}
-    found = [w for w in words if w in alone or (len(w) > 3 and w in name)]
-    return max(found, key=len, default="")
+    name_words = [w for w in words if w in alone or (len(w) > 3 and w in name)]
+    return max(name_words, key=len, default="")

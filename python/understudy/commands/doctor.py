@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 
@@ -31,10 +31,11 @@ EVERY, ROOT = "every", "root"  # kinds of paths: all, and the directory that hol
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """`found` says what there is; without it, `remedy` says how to get it. A basic one must be."""
+    """`installed` says what there is; without it, `remedy` says how to get it. A basic one must
+    be."""
 
     name: str
-    found: str | None
+    installed: str | None
     serves: str
     remedy: str
     basic: bool = False
@@ -66,16 +67,20 @@ def command(as_json: bool, kind: str | None) -> None:
         raise click.UsageError("--json: expected without --paths")
     if kind is not None:
         kinds = (ROOT, *paths.kinds()) if kind == EVERY else ()
-        listed = table("", ("kind", "path"), [(one, str(_path(one))) for one in kinds])
+        listed = table(
+            "", ("kind", "path"), [(kind_name, str(_path(kind_name))) for kind_name in kinds]
+        )
         click.echo("\n".join(listed) if kinds else _path(kind))
         return
-    found = list(findings())
-    broken = [one.name for one in found if one.basic and one.found is None]
+    all_findings = list(findings())
+    broken = [
+        finding.name for finding in all_findings if finding.basic and finding.installed is None
+    ]
     if as_json:
-        rows = [asdict(one) for one in found]
+        rows = [_row(finding) for finding in all_findings]
         click.echo(json.dumps({"works": not broken, "findings": rows}, indent=1))
     else:
-        click.echo("\n".join(_lines(found)))
+        click.echo("\n".join(_lines(all_findings)))
     if broken:
         print_error(
             UnderstudyError(f"missing: {', '.join(broken)}; without these, no check can run")
@@ -83,24 +88,36 @@ def command(as_json: bool, kind: str | None) -> None:
         raise SystemExit(FAILED)
 
 
+def _row(finding: Finding) -> dict[str, str | bool | None]:
+    """As JSON."""
+    return {
+        "name": finding.name,
+        "found": finding.installed,
+        "serves": finding.serves,
+        "remedy": finding.remedy,
+        "basic": finding.basic,
+    }
+
+
 def _path(kind: str) -> Path:
     """The directory or file of a kind."""
     return paths.ROOT if kind == ROOT else paths.where(kind)
 
 
-def _lines(found: list[Finding]) -> Iterator[str]:
-    width = max(len(one.name) for one in found)
-    for one in found:
-        state = one.found or f"missing: {one.remedy}"
-        yield f"{'ok' if one.found else 'no':<3} {one.name:<{width}}  {printable(state)}"
-        if not one.found:
-            yield f"{'':<3} {'':<{width}}  serves: {one.serves}"
+def _lines(all_findings: list[Finding]) -> Iterator[str]:
+    width = max(len(finding.name) for finding in all_findings)
+    for finding in all_findings:
+        mark = "ok" if finding.installed else "no"
+        state = printable(finding.installed or f"missing: {finding.remedy}")
+        yield f"{mark:<3} {finding.name:<{width}}  {state}"
+        if not finding.installed:
+            yield f"{'':<3} {'':<{width}}  serves: {finding.serves}"
 
 
 def findings() -> Iterator[Finding]:
     yield Finding(
         name="understudy",
-        found=f"{version()}, Python {sys.version.split()[0]}",
+        installed=f"{version()}, Python {sys.version.split()[0]}",
         basic=True,
         serves="everything",
         remedy="",
@@ -109,24 +126,24 @@ def findings() -> Iterator[Finding]:
     yield from _player()
     yield Finding(
         name="MPI",
-        found=_first("mpirun", "srun", "aprun", "mpiexec", "flux", "jsrun"),
+        installed=_first("mpirun", "srun", "aprun", "mpiexec", "flux", "jsrun"),
         serves="starts the ranks",
         basic=True,
         remedy="apt install openmpi-bin libopenmpi-dev, or load the module of your MPI",
     )
     yield Finding(
         name="Darshan runtime",
-        found=_asked(_runtime),
+        installed=_asked(_runtime),
         serves="an independent observer of replicas (Fidelity, Transfer)",
         remedy="spack install darshan-runtime, and set DARSHAN_RUNTIME to its prefix",
     )
     for name, programs, serves, remedy in PROGRAMS:
-        yield Finding(name=name, found=_first(*programs), serves=serves, remedy=remedy)
+        yield Finding(name=name, installed=_first(*programs), serves=serves, remedy=remedy)
     batch = _first("sbatch", "qsub", "bsub", "flux")
     silent = batch and "/sbatch" in batch and _output(["sinfo", "-h"]) is None
     yield Finding(
         name="batch system",
-        found=None if silent else batch,
+        installed=None if silent else batch,
         serves="jobs on other nodes; without it, only those of this host",
         remedy="sbatch is there, but sinfo gets no answer from a controller of Slurm"
         if silent
@@ -178,16 +195,16 @@ PROGRAMS = (
 
 def _reframe() -> Finding:
     oldest, too_new = (".".join(map(str, numbers)) for numbers in REFRAME)
-    found: str | None
+    usable_version: str | None
     try:
         version = metadata.version("ReFrame-HPC")
         numbers = tuple(map(int, re.findall("[0-9]+", version)[:3]))
-        found = version if REFRAME[0] <= numbers < REFRAME[1] else None
+        usable_version = version if REFRAME[0] <= numbers < REFRAME[1] else None
     except metadata.PackageNotFoundError:
-        found = None
+        usable_version = None
     return Finding(
         name="ReFrame",
-        found=found,
+        installed=usable_version,
         serves="all checks",
         basic=True,
         remedy=f"pip install 'ReFrame-HPC>={oldest},<{too_new}'",
@@ -200,7 +217,9 @@ def _player() -> Iterator[Finding]:
     try:
         listed = _listed()
     except UnderstudyError as error:
-        yield Finding(name="player", found=None, serves="replays", basic=True, remedy=str(error))
+        yield Finding(
+            name="player", installed=None, serves="replays", basic=True, remedy=str(error)
+        )
         return
     able = [
         f"{name} ({words})" if words else name
@@ -209,7 +228,7 @@ def _player() -> Iterator[Finding]:
     ]
     yield Finding(
         name="player",
-        found=f"methods {', '.join(able)}" if able else None,
+        installed=f"methods {', '.join(able)}" if able else None,
         serves="replays",
         basic=True,
         remedy=remedy,
@@ -217,7 +236,7 @@ def _player() -> Iterator[Finding]:
     started, cause = _started()
     yield Finding(
         name="player on 2 ranks",
-        found=started,
+        installed=started,
         serves="every replay",
         basic=True,
         remedy=cause,
@@ -226,7 +245,7 @@ def _player() -> Iterator[Finding]:
         if reason is not None:
             yield Finding(
                 name=f"method {name}",
-                found=None,
+                installed=None,
                 serves=f"replays through {name}",
                 remedy=f"{reason}; install the library and build again",
             )
@@ -253,10 +272,10 @@ def _started() -> tuple[str | None, str]:
         done = _ran(with_settings([launcher, "-n", "2", *play]))
         if done is None or done.returncode != 0 or not result.exists():
             said = done.stderr.decode("utf-8", "replace").splitlines() if done else []
-            own = [line for line in said if line.startswith("understudy: ")]
+            messages = [line for line in said if line.startswith("understudy: ")]
             return None, one_line(
-                own[0].removeprefix(f"understudy: {described}: ")
-            ) if own else remedy
+                messages[0].removeprefix(f"understudy: {described}: ")
+            ) if messages else remedy
     text = _output([player, "--version"])
     return text.splitlines()[0].strip() if text and text.strip() else None, remedy
 
@@ -267,17 +286,17 @@ def _listed() -> dict[str, tuple[str, str | None]]:
     text = _output([program, "--list"])
     if text is None:
         raise UnderstudyError(f"{program} --list fails")
-    found: dict[str, tuple[str, str | None]] = {}
+    library_states: dict[str, tuple[str, str | None]] = {}
     for line in text.splitlines():
         name, _, words = line.partition(" ")
         words = words.strip()
         gone = words.startswith(methods.UNAVAILABLE)
         library = words.rpartition(", ")[2]
-        found[name] = (
+        library_states[name] = (
             library if re.search("[0-9]", library) and not gone else "",
             words.removeprefix(methods.UNAVAILABLE) if gone else None,
         )
-    return found
+    return library_states
 
 
 def _runtime() -> str:

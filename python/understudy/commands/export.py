@@ -35,31 +35,31 @@ def command(source: Path, output: Path | None, keep_names: bool, force: bool) ->
 
     Example: understudy export app.json -o app-player.tar.gz
     """
-    made = workload.load(source)
-    output = output or Path(f"{made.name}-player.tar.gz")
+    described = workload.load(source)
+    output = output or Path(f"{described.name}-player.tar.gz")
     if output.exists() and not force:
         raise UnderstudyError(f"{output}: exists already; choose another name or use --force")
     if not keep_names:
-        export.refuse_labels(made)
-    files = export.contents(made)
-    data = export.archive(made, files)
+        export.refuse_labels(described)
+    files = export.contents(described)
+    data = export.archive(described, files)
     write_bytes(output, data)
-    _show(made, files, output, len(data))
+    _show(described, files, output, len(data))
 
 
-def _show(made: Workload, files: dict[str, bytes], output: Path, size: int) -> None:
-    own = [path for path in files if path in export.of_workload(made)]
-    rows = [(one_line(path), f"{len(files[path]):,}") for path in own]
+def _show(described: Workload, files: dict[str, bytes], output: Path, size: int) -> None:
+    workload_files = [path for path in files if path in export.of_workload(described)]
+    rows = [(one_line(path), f"{len(files[path]):,}") for path in workload_files]
     for line in table("", ("file", ">bytes"), rows):
         click.echo(line)
-    rest = [data for path, data in files.items() if path not in own]
+    rest = [data for path, data in files.items() if path not in workload_files]
     click.echo(
         f"and the player: {len(rest)} files, {sum(map(len, rest)):,} B, as in every archive"
     )
-    texts = export.strings(made)
+    texts = export.strings(described)
     click.echo(f"\nStrings of the workload besides words of the contract ({len(texts)}):")
-    for one in texts:
-        for line in wrapped(f"{', '.join(one.keys)}: {one.text}"):
+    for string in texts:
+        for line in wrapped(f"{', '.join(string.keys)}: {string.text}"):
             click.echo(line)
     click.echo()
     text = f"{output}: {len(files)} files, {size:,} B. Read the strings before it leaves."

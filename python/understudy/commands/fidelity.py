@@ -98,15 +98,15 @@ def command(
     expect_not_read(output, (original, replica))
     expect_new(output, force)
     both = observe_both(original, replica, rule=rule, bytes_scale=bytes_scale, partial=partial)
-    made = compare(*both, tolerance_fraction=tolerance_percent / 100, time_scale=time_scale)
+    comparison = compare(*both, tolerance_fraction=tolerance_percent / 100, time_scale=time_scale)
     if output is not None:
-        row = _row(made, original, replica, time_scale)
+        row = _row(comparison, original, replica, time_scale)
         write_text(output, json.dumps(row, indent=1) + "\n")
-    _show(made)
-    raise SystemExit(0 if made.passed else FAILED)
+    _show(comparison)
+    raise SystemExit(0 if comparison.passed else FAILED)
 
 
-def _show(made: Comparison) -> None:
+def _show(comparison: Comparison) -> None:
     console = Console(width=None if sys.stdout.isatty() else 160, highlight=False)
     table = Table(box=None, header_style="bold", pad_edge=False)
     for name in ("stream or interface", "quantity", "original", "replica", "error", "verdict"):
@@ -114,13 +114,15 @@ def _show(made: Comparison) -> None:
         table.add_column(name, justify="right" if right else "left", no_wrap=True)
     reasons: dict[str, str] = {}
     shown = ""
-    for name, m in made.rows():
+    for name, m in comparison.rows():
         mark = reasons.setdefault(m.reason, f"({len(reasons) + 1})") if m.reason else ""
         head, shown = "" if name == shown else name, name
-        table.add_row(head, m.quantity, m.original, m.replica, _error(m), _word(made, m, mark))
-    for stream in made.missing:
+        table.add_row(
+            head, m.quantity, m.original, m.replica, _error(m), _word(comparison, m, mark)
+        )
+    for stream in comparison.missing:
         table.add_row(stream.name, "stream", outline(stream), "none", "", "fail")
-    for stream in made.extra:
+    for stream in comparison.extra:
         table.add_row(stream.name, "stream", "none", outline(stream), "", "fail")
     console.print(table)
     for reason, mark in reasons.items():
@@ -132,22 +134,24 @@ def _show(made: Comparison) -> None:
         "and what a rank computes in it, direct and synchronous files, contents, directories, "
         "seeks of POSIX and renames."
     )
-    for note in made.notes:
+    for note in comparison.notes:
         console.print(f"Note: {one_line(note)}", markup=False)
-    measures = [m for _, m in made.rows()]
-    if any(m.quantity == "timeline" and made.above(m) for m in measures):
+    measures = [m for _, m in comparison.rows()]
+    if any(m.quantity == "timeline" and comparison.above(m) for m in measures):
         console.print("Hint: --time-scale 0 compares all but times.")
-    above = sum(map(made.above, measures))
+    above = sum(map(comparison.above, measures))
     skipped = sum(m.error is None for m in measures)
-    alone = len(made.missing) + len(made.extra)
+    alone = len(comparison.missing) + len(comparison.extra)
     ranks = (
-        "" if made.ranks[0] == made.ranks[1] else f", {made.ranks[0]} ranks became {made.ranks[1]}"
+        ""
+        if comparison.ranks[0] == comparison.ranks[1]
+        else f", {comparison.ranks[0]} ranks became {comparison.ranks[1]}"
     )
     console.print(
-        f"{'pass' if made.passed else 'fail'}: {len(measures) - above - skipped} within "
-        f"{100 * made.tolerance_fraction:g}%, {above} above, {skipped} not compared, "
+        f"{'pass' if comparison.passed else 'fail'}: {len(measures) - above - skipped} within "
+        f"{100 * comparison.tolerance_fraction:g}%, {above} above, {skipped} not compared, "
         f"{alone} streams without a counterpart{ranks}; "
-        f"application: {_verdict(made.application)}, storage: {_verdict(made.storage)}"
+        f"application: {_verdict(comparison.application)}, storage: {_verdict(comparison.storage)}"
     )
 
 
@@ -161,44 +165,46 @@ def _error(measure: Measure) -> str:
     return "0" if measure.error == 0 else f"{measure.error:+.2%}"
 
 
-def _word(made: Comparison, measure: Measure, mark: str) -> str:
-    return mark if measure.error is None else "fail" if made.above(measure) else "pass"
+def _word(comparison: Comparison, measure: Measure, mark: str) -> str:
+    return mark if measure.error is None else "fail" if comparison.above(measure) else "pass"
 
 
-def _row(made: Comparison, original: Path, replica: Path, time_scale: float) -> dict[str, Any]:
+def _row(
+    comparison: Comparison, original: Path, replica: Path, time_scale: float
+) -> dict[str, Any]:
     return {
         "schema": "understudy/fidelity/3",
         "original": original.name,
         "replica": replica.name,
-        "tolerance": made.tolerance_fraction,
+        "tolerance": comparison.tolerance_fraction,
         "time_scale": time_scale,
-        "verdict": _verdict(made.passed),
-        "application": _verdict(made.application),
-        "storage": _verdict(made.storage),
-        "failures": list(made.failures()),
-        "notes": list(made.notes),
+        "verdict": _verdict(comparison.passed),
+        "application": _verdict(comparison.application),
+        "storage": _verdict(comparison.storage),
+        "failures": list(comparison.failures()),
+        "notes": list(comparison.notes),
         "streams": [
             {
                 "stream": pair.name,
                 "replica": pair.replica.stream.name,
-                "measures": [_measure(made, m) for m in pair.measures],
+                "measures": [_measure(comparison, m) for m in pair.measures],
             }
-            for pair in made.pairs
+            for pair in comparison.pairs
         ],
         "interfaces": [
             {
                 "interface": layer.name,
                 "storage": layer.storage,
-                "measures": [_measure(made, m) for m in layer.measures],
+                "measures": [_measure(comparison, m) for m in layer.measures],
             }
-            for layer in made.layers
+            for layer in comparison.layers
         ],
-        "missing": [stream.name for stream in made.missing],
-        "extra": [stream.name for stream in made.extra],
+        "missing": [stream.name for stream in comparison.missing],
+        "extra": [stream.name for stream in comparison.extra],
     }
 
 
-def _measure(made: Comparison, measure: Measure) -> dict[str, Any]:
+def _measure(comparison: Comparison, measure: Measure) -> dict[str, Any]:
     error = measure.error
     return {
         "quantity": measure.quantity,
@@ -206,5 +212,5 @@ def _measure(made: Comparison, measure: Measure) -> dict[str, Any]:
         "replica": measure.replica,
         "error": None if error is not None and math.isinf(error) else error,
         "reason": measure.reason,
-        "verdict": _word(made, measure, "not compared"),
+        "verdict": _word(comparison, measure, "not compared"),
     }

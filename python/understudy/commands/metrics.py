@@ -71,44 +71,44 @@ def command(
     for message in unread:
         print_error(UnderstudyError(f"left out: {message}"))
     rule = Rule(nights=nights_differ)
-    found = trends.of(index, where, acknowledgements.load(folder), rule)
-    if not found.runs:
+    trend = trends.of(index, where, acknowledgements.load(folder), rule)
+    if not trend.runs:
         raise UnderstudyError(f"{system}: no run; run checks first")
     whole = {"system": _label(system), "partition": _label(partition)}
-    text = exposition(whole, found, len(unread))
+    text = exposition(whole, trend, len(unread))
     if output is None:
         click.echo(text, nl=False)
     else:
         write_text(output, text)
 
 
-def exposition(whole: dict[str, str], found: Trend, unread: int) -> str:
+def exposition(whole: dict[str, str], trend: Trend, unread: int) -> str:
     """The text format of Prometheus, escaped by its own library."""
     from prometheus_client import CollectorRegistry, generate_latest
     from prometheus_client.registry import Collector
 
     class Figures(Collector):
         def collect(self) -> Iterator["GaugeMetricFamily"]:
-            return iter(_families(whole, found, unread))
+            return iter(_families(whole, trend, unread))
 
     registry = CollectorRegistry(auto_describe=False)
     registry.register(Figures())
     return generate_latest(registry).decode("utf-8")
 
 
-def _families(whole: dict[str, str], found: Trend, unread: int) -> list["GaugeMetricFamily"]:
+def _families(whole: dict[str, str], trend: Trend, unread: int) -> list["GaugeMetricFamily"]:
     """`whole` are the labels of what is of all figures."""
     from prometheus_client.metrics_core import GaugeMetricFamily
 
-    made: dict[str, GaugeMetricFamily] = {}
+    families: dict[str, GaugeMetricFamily] = {}
 
     def add(name: str, text: str, labels: dict[str, str], value: float) -> None:
         name = f"{PREFIX}_{name}"
-        if name not in made:
-            made[name] = GaugeMetricFamily(name, text, labels=list(labels))
-        made[name].add_metric(list(labels.values()), value)
+        if name not in families:
+            families[name] = GaugeMetricFamily(name, text, labels=list(labels))
+        families[name].add_metric(list(labels.values()), value)
 
-    for figure in found.figures:
+    for figure in trend.figures:
         labels, series = _of_figure(figure), figure.series
         add(*VALUES.get(series.unit, OTHER), labels, figure.values[-1])
         text = "When the last session began."
@@ -120,8 +120,8 @@ def _families(whole: dict[str, str], found: Trend, unread: int) -> list["GaugeMe
         if figure.words:
             text = "What tells a condition from others of its case."
             add("condition_info", text, labels | {"words": _label(figure.words)}, 1)
-    failed: dict[Subject, list[str]] = {figure.series.subject: [] for figure in found.figures}
-    for failure in found.failures:
+    failed: dict[Subject, list[str]] = {figure.series.subject: [] for figure in trend.figures}
+    for failure in trend.failures:
         failed.setdefault(failure.subject, []).append(failure.time)
     for subject, times in failed.items():
         add("failed_runs", "Runs that failed.", _of_subject(subject), len(times))
@@ -129,23 +129,23 @@ def _families(whole: dict[str, str], found: Trend, unread: int) -> list["GaugeMe
             text = "When the last run that failed began."
             labels = _of_subject(subject)
             add("last_failure_timestamp_seconds", text, labels, _seconds(max(times)))
-    add("runs", "Runs of all sessions, failed ones included.", whole, found.runs)
+    add("runs", "Runs of all sessions, failed ones included.", whole, trend.runs)
     add("unread_records", "Records that cannot be read, and do not count.", whole, unread)
     text = "Status of understudy trend --fail: 0 fine, 1 an open loss, 3 nothing can be told."
-    add("trend_status", text, whole, found.status or (UNDECIDED if unread else 0))
-    return list(made.values())
+    add("trend_status", text, whole, trend.status or (UNDECIDED if unread else 0))
+    return list(families.values())
 
 
 def _of_figure(figure: Figure) -> dict[str, str]:
     """The labels of a figure: no two have the same."""
     series = figure.series
-    own = {
+    facts = {
         "condition": series.condition[:DIGITS],
         "stream": series.stream,
         "metric": series.metric,
         "unit": series.unit,
     }
-    return _of_subject(series.subject) | {key: _label(value) for key, value in own.items()}
+    return _of_subject(series.subject) | {key: _label(value) for key, value in facts.items()}
 
 
 def _of_subject(subject: Subject) -> dict[str, str]:

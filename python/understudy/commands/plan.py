@@ -66,22 +66,22 @@ def command(
     rule = Rule(limit=share, effect=share / 2, nights=nights_differ)
     lines: list[tuple[str, ...]] = []
     times: dict[object, float | None] = {}
-    for one in series:
-        now = median(map(len, one.values))
+    for figure in series:
+        now = median(map(len, figure.values))
         wanted = repetitions or round(now)
         scatter = _with_repetitions(
-            night_statistics.measure((), one.of_nights, rule).scatter, now / wanted
+            night_statistics.measure((), figure.of_nights, rule).scatter, now / wanted
         )
         turns, apart = (
             night_statistics.needed(scatter, way, len(series), rule) for way in (True, False)
         )
-        took = 2 * turns * wanted * one.repetition_s if turns and one.repetition_s else None
-        before = times.get(one.subject, 0.0)
-        times[one.subject] = None if took is None or before is None else max(took, before)
+        took = 2 * turns * wanted * figure.repetition_s if turns and figure.repetition_s else None
+        before = times.get(figure.subject, 0.0)
+        times[figure.subject] = None if took is None or before is None else max(took, before)
         lines.append(
             (
-                one.name,
-                str(len(set(one.blocks))),
+                figure.name,
+                str(len(set(figure.blocks))),
                 *(f"{100 * math.sqrt(value):.1f} %" for value in (scatter.night, scatter.session)),
                 *(str(n or f"over {night_statistics.MOST_NIGHTS}") for n in (turns, apart)),
                 seconds(took) if took else "",
@@ -90,14 +90,14 @@ def command(
     columns = ("case", ">known", ">nights", ">sessions", ">in turn", ">or apart", ">time")
     for line in table("", columns, lines):
         click.echo(printable(line))
-    known = [took for took in times.values() if took is not None]
+    case_times = [took for took in times.values() if took is not None]
     text = f"{plural(len(series), 'figure')} of {plural(len(times), 'case')}"
-    if known:
+    if case_times:
         text += (
-            f"; in turn, both sides together take {seconds(sum(known))} of I/O, without "
+            f"; in turn, both sides together take {seconds(sum(case_times))} of I/O, without "
             "waiting and starting"
         )
-    if unknown := len(times) - len(known):
+    if unknown := len(times) - len(case_times):
         text += f"; the time of {plural(unknown, 'case')} is not known"
     click.echo(text)
 

@@ -98,23 +98,23 @@ def command(
     columns = (TextColumn("reading logs"), MofNCompleteColumn(), TimeElapsedColumn())
     with progress(*columns) as bar:
         task = bar.add_task("", total=len(paths))
-        found = rank(dict.fromkeys(paths), by, tick=lambda: bar.advance(task))
+        ranking = rank(dict.fromkeys(paths), by, tick=lambda: bar.advance(task))
     without = "the ranking is without them"
     tell_some(lost, f"{len(lost)} left out of directories", without)
-    failed = f"{len(found.unreadable)} of {found.logs} logs cannot be read"
-    tell_some(found.unreadable, failed, without)
-    if found.copies:
-        copies = _count(found.copies, "copy", "copies")
+    failed = f"{len(ranking.unreadable)} of {ranking.logs} logs cannot be read"
+    tell_some(ranking.unreadable, failed, without)
+    if ranking.copies:
+        copies = _count(ranking.copies, "copy", "copies")
         tell(f"{copies} of logs left out; each log is counted once")
-    if not found.jobs:
-        raise UnderstudyError(f"{folders[0]}: none of the {found.logs} logs can be read")
-    names = found.programs if keep_names else tuple(map(_letters, range(len(found.programs))))
-    rows = [_row(n, job, names) for n, job in enumerate(found.jobs, 1)]
+    if not ranking.jobs:
+        raise UnderstudyError(f"{folders[0]}: none of the {ranking.logs} logs can be read")
+    names = ranking.programs if keep_names else tuple(map(_letters, range(len(ranking.programs))))
+    rows = [_row(n, job, names) for n, job in enumerate(ranking.jobs, 1)]
     if json_file is not None:
-        write_text(json_file, json.dumps(_document(found, by, rows), indent=1) + "\n")
+        write_text(json_file, json.dumps(_document(ranking, by, rows), indent=1) + "\n")
     if csv_file is not None:
         write_text(csv_file, _values(rows))
-    click.echo("\n".join(_lines(found, names, limit)))
+    click.echo("\n".join(_lines(ranking, names, limit)))
 
 
 def _letters(number: int) -> str:
@@ -152,12 +152,12 @@ def _row(place: int, job: Job, names: tuple[str, ...]) -> dict[str, Any]:
     }
 
 
-def _document(found: Ranking, by: str, rows: list[dict[str, Any]]) -> dict[str, Any]:
+def _document(ranking: Ranking, by: str, rows: list[dict[str, Any]]) -> dict[str, Any]:
     return {
         "by": by,
-        "logs": found.logs,
-        "unreadable_logs": len(found.unreadable),
-        "copied_logs": found.copies,
+        "logs": ranking.logs,
+        "unreadable_logs": len(ranking.unreadable),
+        "copied_logs": ranking.copies,
         "jobs": rows,
     }
 
@@ -178,12 +178,12 @@ def _cell(text: str) -> str:
     return f"'{text}" if text.lstrip()[:1] in tuple("=+-@") else text
 
 
-def _lines(found: Ranking, names: tuple[str, ...], limit: int | None) -> Iterator[str]:
-    jobs = found.jobs[:limit]
-    total_s, total = sum(j.io_s for j in found.jobs), sum(j.bytes for j in found.jobs)
-    logs = found.logs - len(found.unreadable) - found.copies
+def _lines(ranking: Ranking, names: tuple[str, ...], limit: int | None) -> Iterator[str]:
+    jobs = ranking.jobs[:limit]
+    total_s, total = sum(j.io_s for j in ranking.jobs), sum(j.bytes for j in ranking.jobs)
+    logs = ranking.logs - len(ranking.unreadable) - ranking.copies
     yield (
-        f"{_count(len(found.jobs), 'job')} in {_count(logs, 'log')}:"
+        f"{_count(len(ranking.jobs), 'job')} in {_count(logs, 'log')}:"
         f" {size(total)}, {seconds(total_s)} of I/O time"
     )
     columns = (
@@ -217,8 +217,8 @@ def _lines(found: Ranking, names: tuple[str, ...], limit: int | None) -> Iterato
             for job in jobs
         ),
     )
-    if len(jobs) < len(found.jobs):
-        yield f"and {_count(len(found.jobs) - len(jobs), 'job')} more"
+    if len(jobs) < len(ranking.jobs):
+        yield f"and {_count(len(ranking.jobs) - len(jobs), 'job')} more"
 
 
 def _remark(job: Job) -> str:

@@ -80,26 +80,26 @@ def list_(
     WHICH is a session, a tag or a campaign, a date (2026-01-31), a range (2026-01-01..2026-01-31,
     14d..1d) or a time ago until now (14d, 36h).
     """
-    found = index.of_folder(folder)
-    chosen = [select.parse(word, found) for word in which]
+    site_index = index.of_folder(folder)
+    chosen = [select.parse(word, site_index) for word in which]
     wanted = select.both(
         select.any_of(chosen),
         select.equal(system=system, partition=partition),
         select.begins(condition=condition),
         select.equal(failed=1 if failed else None),
     )
-    rows = [dict(zip(COLUMNS, row, strict=True)) for row in found.select(COLUMNS, *wanted)]
-    for message in found.unread:
+    rows = [dict(zip(COLUMNS, row, strict=True)) for row in site_index.select(COLUMNS, *wanted)]
+    for message in site_index.unread:
         print_error(UnderstudyError(f"left out: {message}"))
-    if found.unread:
+    if site_index.unread:
         print_error(
             UnderstudyError("records set-aside moves such records to where they do not count")
         )
-    if count := store.aside(found.base):
+    if count := store.aside(site_index.base):
         print_error(
-            UnderstudyError(f"{found.base / producers.SET_ASIDE}: {count} records set aside")
+            UnderstudyError(f"{site_index.base / producers.SET_ASIDE}: {count} records set aside")
         )
-    _expect_readable(found)
+    _expect_readable(site_index)
     shown = [_run_row(row) for row in rows] if each else _session_rows(rows)
     if as_json:
         for row in shown:
@@ -114,10 +114,10 @@ def list_(
     click.echo(f"{len(rows)} runs of {sessions} sessions, {bad} failed", err=True)
 
 
-def _expect_readable(found: index.Index) -> None:
+def _expect_readable(site_index: index.Index) -> None:
     """An UnderstudyError where there are records, and none can be read."""
-    if (unread := len(found.unread)) and not any(found.select(("run",), copies=True)):
-        raise UnderstudyError(f"{found.base}: none of the {unread} records can be read")
+    if (unread := len(site_index.unread)) and not any(site_index.select(("run",), copies=True)):
+        raise UnderstudyError(f"{site_index.base}: none of the {unread} records can be read")
 
 
 def _cell(value: Any) -> str:
@@ -157,15 +157,15 @@ def show(run: str, folder: Path | None) -> None:
     """Print the record of a RUN, as JSON; the first digits of its identifier do."""
     if not re.fullmatch(r"[A-Za-z0-9_.-]{4,100}", run):
         raise UnderstudyError(f"{run!r}: expected an identifier of a run, of at least 4 digits")
-    found = index.of_folder(folder)
+    site_index = index.of_folder(folder)
     of_run = (("run", "file"), *select.begins(run=run))
-    rows = list(found.select(*of_run)) or list(found.select(*of_run, copies=True))
+    rows = list(site_index.select(*of_run)) or list(site_index.select(*of_run, copies=True))
     if not rows:
-        raise UnderstudyError(f"{run}: no record of such a run is kept in {found.base}")
+        raise UnderstudyError(f"{run}: no record of such a run is kept in {site_index.base}")
     if len({name for name, _ in rows}) > 1:
         raise UnderstudyError(f"{run}: {len(rows)} runs begin so; expected more digits")
     # JSON escapes every control character, so that nothing reaches the terminal as a command.
-    row = runs.to_row(found.load(rows[0][1]))
+    row = runs.to_row(site_index.load(rows[0][1]))
     click.echo(json.dumps(row, indent=1, ensure_ascii=True))
 
 
@@ -206,32 +206,32 @@ def set_aside(files: tuple[Path, ...], folder: Path | None, yes: bool) -> None:
     records of one run with different content, name the one to move. A record that can be read and
     counts is not moved. Without --yes nothing is moved: what would be is listed.
     """
-    found = index.of_folder(folder)
-    unread = found.unread_files()
+    site_index = index.of_folder(folder)
+    unread = site_index.unread_files()
     named = {path.resolve(): path for path in files}
-    kept = {(found.base / name).resolve(): name for name in unread}
+    kept = {(site_index.base / name).resolve(): name for name in unread}
     for resolved, path in named.items():
         if resolved not in kept:
             raise UnderstudyError(
-                f"{path}: expected a record in {found.base} that cannot be read, or one of "
+                f"{path}: expected a record in {site_index.base} that cannot be read, or one of "
                 "several with one identifier and different content"
             )
     chosen = [kept[path] for path in named]
     if not files:
         sql = "SELECT file FROM files WHERE error IS NOT NULL ORDER BY file"
-        chosen = [name for (name,) in found.connection.execute(sql)]
+        chosen = [name for (name,) in site_index.connection.execute(sql)]
     for name in chosen:
         if yes:
-            click.echo(printable(f"{name} -> {store.set_aside(found.base, name)}"))
+            click.echo(printable(f"{name} -> {store.set_aside(site_index.base, name)}"))
         else:
             click.echo(printable(unread[name]))
     if yes:
-        found.update(found.base)
+        site_index.update(site_index.base)
     click.echo(
-        f"{len(chosen)} records set aside in {found.base / producers.SET_ASIDE}"
+        f"{len(chosen)} records set aside in {site_index.base / producers.SET_ASIDE}"
         if yes
-        else f"{len(chosen)} records would be set aside in {found.base / producers.SET_ASIDE}; "
-        "--yes moves them"
+        else f"{len(chosen)} records would be set aside in "
+        f"{site_index.base / producers.SET_ASIDE}; --yes moves them"
     )
 
 
@@ -251,31 +251,31 @@ def prune(
     """
     if older_than is None and not sessions:
         raise click.UsageError("name what to remove: --older-than TIME or --session SESSION")
-    found = index.of_folder(folder)
-    chosen = select.any_of([select.session(name, found) for name in sessions])
+    site_index = index.of_folder(folder)
+    chosen = select.any_of([select.session(name, site_index) for name in sessions])
     if older_than is not None:
         old = ("time < ?", (select.start(older_than, "--older-than "),))
         chosen = select.both(chosen, old)
-    rows = list(found.select(("file", "run", "bytes"), *chosen, copies=True))
+    rows = list(site_index.select(("file", "run", "bytes"), *chosen, copies=True))
     rows = [row for row in rows if row[0].endswith(producers.KEPT_SUFFIX)]
     freed = sum(row[2] for row in rows)
     if not yes:
         for file, _, _ in rows:
             click.echo(printable(file))
         click.echo(
-            f"{len(rows)} records of {size(freed)} would be removed from {found.base}; --yes "
+            f"{len(rows)} records of {size(freed)} would be removed from {site_index.base}; --yes "
             "removes them"
         )
         return
     failed = 0
     for file, run, _ in rows:
         try:
-            store.remove(found.base, file, run)
+            store.remove(site_index.base, file, run)
         except UnderstudyError as error:
             print_error(error)
             failed += 1
-    found.update(found.base)
-    click.echo(f"{len(rows) - failed} records removed from {found.base}")
+    site_index.update(site_index.base)
+    click.echo(f"{len(rows) - failed} records removed from {site_index.base}")
     if failed:
         raise SystemExit(UNUSABLE)
 
@@ -295,15 +295,15 @@ def verify(folder: Path | None, signers: Path | None) -> None:
     removed or set aside is counted.
     """
     of = folder or store.folder()
-    found = ledger.audit(of)
-    if found is None:
+    audit = ledger.audit(of)
+    if audit is None:
         raise UnderstudyError(f"{of}: no {ledger.FILE}, which the first record that is kept makes")
-    faults = [fault for fault in found.faults if not fault.told]
+    faults = [fault for fault in audit.faults if not fault.told]
     for fault in faults:
         print_error(UnderstudyError(f"{of / fault.file}: {fault.what}"))
     bad = bool(faults)
-    words = f"records: {found.records}, faults: {len(faults)}, head: {found.head}"
-    if removed := len(found.faults) - len(faults):
+    words = f"records: {audit.records}, faults: {len(faults)}, head: {audit.head}"
+    if removed := len(audit.faults) - len(faults):
         words += f", removed or set aside by commands: {removed}"
     if signers is not None:
         try:
@@ -347,8 +347,8 @@ def table_(which: tuple[str, ...], folder: Path | None, output: Path, force: boo
 
     expect_not_read(output, folder=folder or store.folder())
     expect_new(output, force)
-    found = index.of_folder(folder)
-    _expect_readable(found)
-    wanted = select.any_of([select.parse(word, found) for word in which])
-    tables.write(found, output, *wanted)
+    site_index = index.of_folder(folder)
+    _expect_readable(site_index)
+    wanted = select.any_of([select.parse(word, site_index) for word in which])
+    tables.write(site_index, output, *wanted)
     click.echo(f"{output}: written", err=True)

@@ -48,12 +48,12 @@ def command(
     files = producers.find(runs or [kept])
     expect_not_read(output, files, kept)
     expect_new(output, force)
-    found = producers.load_all(
+    all_runs = producers.load_all(
         files,
         unread=lambda path, error: damaged.append(str(error)),
     )
     now = datetime.now(timezone.utc).strftime(STAMP)
-    of_system = [(path, run) for path, run in found if run.place.system == system]
+    of_system = [(path, run) for path, run in all_runs if run.place.system == system]
     since_then = [(p, r) for p, r in of_system if start is None or r.identity.time >= start]
     future = [f"{p} ({r.identity.time})" for p, r in since_then if r.identity.time > now]
     chosen = [run for _, run in since_then if run.identity.time <= now]
@@ -61,16 +61,16 @@ def command(
         tell(f"left out: {reason}")
     if future:
         _say(f"left out: dated in the future: {'; '.join(future)}")
-    made = site_references.cases(chosen)
+    cases = site_references.cases(chosen)
     for run in (run for run in chosen if run.failed):
         _say(f"left out: failed: {run.identity.case} of {run.identity.time}: {run.failure}")
-    if not made:
-        known = sorted({run.place.system for _, run in found if run.place.system})
+    if not cases:
+        systems = sorted({run.place.system for _, run in all_runs if run.place.system})
         raise UnderstudyError(
             f"no measured run of a check on {system}{f' since {start}' if start else ''}; there "
-            f"are records of {', '.join(known) or 'no system'}"
+            f"are records of {', '.join(systems) or 'no system'}"
         )
-    for case in made:
+    for case in cases:
         _say(
             f"{case.check} on {case.partition}, condition {case.condition}: {case.counts}: "
             f"{case.words}"
@@ -80,14 +80,16 @@ def command(
                 f"left out: {len(case.others)} runs of condition {case.condition} that differ "
                 f"from its latest run in {', '.join(case.differing)}"
             )
-    refused = [one.refused for case in made for one in case.references if one.refused]
+    refused = [
+        reference.refused for case in cases for reference in case.references if reference.refused
+    ]
     if refused:
-        total = sum(len(case.references) for case in made)
+        total = sum(len(case.references) for case in cases)
         _say(
             f"{len(refused)} of {total} values are written as comments, which demand nothing: "
             f"{'; '.join(dict.fromkeys(refused))}"
         )
-    text = site_references.text(system, made, start)
+    text = site_references.text(system, cases, start)
     if output is None:
         click.echo(text, nl=False)
     else:

@@ -84,7 +84,9 @@ def command(
         runs = (*runs, stage)
         click.echo(f"understudy: {stage}: read too, as ReFrame keeps failed cases there", err=True)
     lost = [
-        found for path in dict.fromkeys(p.resolve() for p in runs) for found in staged.lost(path)
+        lost_run
+        for path in dict.fromkeys(p.resolve() for p in runs)
+        for lost_run in staged.lost(path)
     ]
     records = producers.find(runs, empty=[*stages, *(folder for folder, _ in lost)])
     expect_not_read(output, records, store.folder())
@@ -114,24 +116,24 @@ def command(
                 print_error(error)
             raise unread[-1]
         chosen = conditions.Chosen(systems=systems, workloads=workloads, methods=methods)
-        measured = [one for one in measured if chosen.has(one.run)]
-        failed = [one for one in failed if chosen.has(one.run)]
+        measured = [run for run in measured if chosen.has(run.run)]
+        failed = [run for run in failed if chosen.has(run.run)]
         under_darshan = [run for run in under_darshan if chosen.has(run)]
         beside = [run for run in beside if chosen.has(run)]
         if chosen.any and not (measured or failed or under_darshan or beside):
             raise UnderstudyError("no run has this system, workload and method")
-        found = pooling.apart(conditions.group(measured), rule)
+        cases = pooling.apart(conditions.group(measured), rule)
         undrawn: list[UnderstudyError] = []
         study = transfer.Study(cases=tuple(transfer.cases(under_darshan)))
         figures = benchmarks.rows(beside)
         told: list[tuple[list[str], summary.Summary]] = []
-        every = [*(one.run for one in measured), *(one.run for one in failed)]
+        every = [*(run.run for run in measured), *(run.run for run in failed)]
         skipped: list[tuple[str, str]] = []
         if session_report:
-            known = {run.identity.session for run in (*every, *under_darshan, *beside)}
-            skipped = reports.skipped(reports.load(session_report, known))
+            sessions = {run.identity.session for run in (*every, *under_darshan, *beside)}
+            skipped = reports.skipped(reports.load(session_report, sessions))
         text = page.render(
-            found,
+            cases,
             failed,
             tell,
             undrawn.append,
@@ -148,7 +150,7 @@ def command(
     good = len(measured) + sum(not run.failed for run in (*under_darshan, *beside))
     of_them = f", {len(failed)} of {good + len(failed)} runs failed" if failed else ""
     shown = {
-        "workload": len(found),
+        "workload": len(cases),
         "transfer case": len(study.cases),
         "benchmark figure": len(figures),
     }
@@ -165,7 +167,7 @@ def command(
         row = {
             "page": str(output),
             "nights_differ": nights_differ,
-            **rows.as_row(first, judged, last_two_sessions.changes(found, rule)),
+            **rows.as_row(first, judged, last_two_sessions.changes(cases, rule)),
             "runs": good + len(failed),
             "failed_runs": len(failed),
             "undrawn": list(dict.fromkeys(map(str, undrawn))),

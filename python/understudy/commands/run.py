@@ -115,7 +115,7 @@ def command(
     """
     follow(live_file)
     out = paths.made_output(".")
-    made = []  # before anything is written, since a trace may be refused
+    workloads = []  # before anything is written, since a trace may be refused
     most = _most_bytes(variables, mode)
     program = click.get_current_context().meta.get(PROGRAM)
     recorded: tuple[Path, ...] = () if program is None else _recorded(program, out)
@@ -123,15 +123,15 @@ def command(
     for name, trace in _named(traces, names) if traces else samples.traces(out / "downloads"):
         described = _described(trace, name, partial, recorded if trace in recorded else ())
         _say(f"described {trace.name} as {described.name}: {len(described.streams)} streams")
-        made.append(_fitted(described, ranks, most))
+        workloads.append(_fitted(described, ranks, most))
     folder = Path(tempfile.mkdtemp(prefix=time.strftime("run-%Y%m%dT%H%M%S-"), dir=out))
     described_in = folder / "workloads"
     described_in.mkdir()
-    for described in made:
+    for described in workloads:
         write_text(described_in / f"{described.name}.json", described.to_text())
-    own = [described.name for described in made]
+    names_to_play = [described.name for described in workloads]
     try:
-        status = _played(system, folder, own, not traces, ranks, mode, variables)
+        status = _played(system, folder, names_to_play, not traces, ranks, mode, variables)
     except _reframe.Ended as ended:
         _say(f"run: ended by {ended}; what was measured is in {paths.records()}")
         raise SystemExit(128 + ended.number) from None
@@ -156,8 +156,10 @@ def _recorded(program: tuple[str, ...], out: Path) -> tuple[Path, ...]:
         _say(f"{tool.why}; Darshan records")
     folder = Path(tempfile.mkdtemp(prefix=time.strftime("trace-%Y%m%dT%H%M%S-"), dir=out))
     # Behind a launcher of MPI, the program that it starts.
-    found = (word for word in program[1:] if Path(word).is_file() and os.access(word, os.X_OK))
-    named = next(found, program[0])
+    executables = (
+        word for word in program[1:] if Path(word).is_file() and os.access(word, os.X_OK)
+    )
+    named = next(executables, program[0])
     status, written = recording.record(
         program, folder / f"{identifier(Path(named).stem)}.{tool.name}", tool
     )
@@ -181,12 +183,12 @@ def _described(trace: Path, name: str, partial: bool, recorded: tuple[Path, ...]
     explained: list[Explanation] = []
     if recorded and readers.takes(reader, "told"):
         options["told"] = explained.append
-    made: Workload = readers.asked(reader, "read", trace, trace, name=name, **options)
-    if any(one.traced for one in explained):
-        made = readers.asked(reader, "read", trace, trace, name=name, calls=True, **options)
-    if hasattr(reader, "closing") and (kept := reader.closing(made)):
+    described: Workload = readers.asked(reader, "read", trace, trace, name=name, **options)
+    if any(explanation.traced for explanation in explained):
+        described = readers.asked(reader, "read", trace, trace, name=name, calls=True, **options)
+    if hasattr(reader, "closing") and (kept := reader.closing(described)):
         _say(kept)
-    return made
+    return described
 
 
 def _has_display() -> bool:
@@ -234,8 +236,8 @@ def _named(traces: tuple[Path, ...], names: tuple[str, ...]) -> Iterator[tuple[s
 def _public_name(trace: Path) -> str:
     """The reader's name of a trace, without words that tell of a user; else the file's name."""
     name = getattr(readers.reader_of(trace), "public_name", lambda trace: trace.stem)
-    found: str = name(trace)
-    return found
+    public_name: str = name(trace)
+    return public_name
 
 
 def _most_bytes(variables: tuple[str, ...], mode: str) -> int:
@@ -279,19 +281,19 @@ def _say(message: str) -> None:
 def _played(
     system: str,
     folder: Path,
-    own: list[str],
+    workload_names: list[str],
     suite: bool,
     ranks: int,
     mode: str,
     variables: tuple[str, ...],
 ) -> int:
-    """Run all checks of the user's `own` workloads, and of those of the `suite` that are small
-    enough; ReFrame's exit status."""
+    """Run all checks of the user's workloads, of `workload_names`, and of those of the `suite`
+    that are small enough; ReFrame's exit status."""
     more = os.environ.get("UNDERSTUDY_WORKLOADS")
     described = str(folder / "workloads")
     os.environ["UNDERSTUDY_WORKLOADS"] = f"{described}:{more}" if more else described
-    others = (name for name in workload.names() if suite and name not in own)
-    wanted = [*own, *(name for name in others if _small(name, ranks))]
+    others = (name for name in workload.names() if suite and name not in workload_names)
+    wanted = [*workload_names, *(name for name in others if _small(name, ranks))]
     _say(f"playing {', '.join(wanted)} on {system}")
     arguments: list[str | Path] = [
         "-C",

@@ -285,23 +285,23 @@ def _dump_lines(streams: Sequence[Stream], how: str) -> Iterator[_DumpLine]:
 
 
 def _numbered(stream: Stream) -> list[_Numbered]:
-    made, first = [], 0
+    entries, first = [], 0
     for dump in stream.steps:
         count = sum(v.count for v in dump.variables)
-        made.append(_Numbered(first, dump, (dump.bytes, dump.overhead_bytes, count)))
+        entries.append(_Numbered(first, dump, (dump.bytes, dump.overhead_bytes, count)))
         first += dump.count
-    return made
+    return entries
 
 
 def _added(streams: Sequence[Sequence[_Numbered]]) -> list[_Numbered]:
     """The entries of the first stream with the sizes of all."""
-    made = []
+    entries = []
     for each in zip(*streams, strict=True):
         moved, over, count = zip(*(e.sizes for e in each), strict=True)
         whole = None if None in over else sum(over)
         first = min(each, key=lambda e: e.dump.time_s)
-        made.append(_Numbered(each[0].number, first.dump, (sum(moved), whole, sum(count))))
-    return made
+        entries.append(_Numbered(each[0].number, first.dump, (sum(moved), whole, sum(count))))
+    return entries
 
 
 def _period_s(group: Sequence[_Numbered], close: float) -> float | None:
@@ -335,10 +335,10 @@ def _line(
 
 
 def _range(values: Sequence[Any], text: Callable[[Any], str] = "{:,}".format) -> str:
-    known = [value for value in values if value is not None]
-    if len(known) < len(values):
+    numbers = [value for value in values if value is not None]
+    if len(numbers) < len(values):
         return ""
-    low, high = min(known), max(known)
+    low, high = min(numbers), max(numbers)
     return text(low) if text(low) == text(high) else f"{text(low)} to {text(high)}"
 
 
@@ -380,7 +380,7 @@ def _repetition(repetition: Repetition, dumps: bool) -> Iterator[str]:
     columns = ("stream", "", ">dumps", ">bytes", ">I/O time", ">rate", ">open to close", ">late")
     yield from table(title, columns, rows)
     if dumps:
-        found = sorted(
+        dump_rows = sorted(
             ((d.start_s, s.name, d) for s in repetition.streams for d in s.dumps),
             key=lambda row: row[:2],
         )
@@ -399,6 +399,6 @@ def _repetition(repetition: Repetition, dumps: bool) -> Iterator[str]:
                     seconds(d.io_s),
                     rate(d.io_bandwidth_bytes_per_s),
                 )
-                for start_s, name, d in found
+                for start_s, name, d in dump_rows
             ),
         )

@@ -67,16 +67,16 @@ class Queue:
     nodes: int
     cores: int
     memory_bytes: int | None = None  # of a node, where the batch system states it
-    found: int | None = None  # cores, where more ranks than that are allowed
+    physical_cores: int | None = None  # where more ranks than that are allowed
     access: tuple[str, ...] = ()
     max_seconds: int | None = None  # of a job
 
     @property
     def remark(self) -> str:
         """Says so where ranks share cores; else empty."""
-        if self.found is None or self.cores <= self.found:
+        if self.physical_cores is None or self.cores <= self.physical_cores:
             return ""
-        return f"more than its {self.found} cores: ranks share them"
+        return f"more than its {self.physical_cores} cores: ranks share them"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,16 +142,16 @@ def new(
     if not re.fullmatch("[A-Za-z0-9][A-Za-z0-9_-]*", name):
         raise UnderstudyError(f"{name!r}: expected a name of letters, digits, - and _")
     output = output or Path(paths.SITE_FOLDER) / "systems" / f"{name}.py"
-    known = paths.files("systems", ".py").get(name)
-    if known is not None and known.resolve() != output.resolve():
-        raise UnderstudyError(f"the system {name!r} exists: {known}")
+    existing_file = paths.files("systems", ".py").get(name)
+    if existing_file is not None and existing_file.resolve() != output.resolve():
+        raise UnderstudyError(f"the system {name!r} exists: {existing_file}")
     expect_new(output, force)
     batch = _this_machine() if no_batch else _batch()
     local = batch.scheduler == "local"
-    found = list(_file_systems(scratch, local))
-    if not found:
+    file_systems = list(_file_systems(scratch, local))
+    if not file_systems:
         raise UnderstudyError("no file system was found; name a directory with --scratch DIR")
-    text = _text(name, batch, found)
+    text = _text(name, batch, file_systems)
     with tempfile.TemporaryDirectory() as folder:  # what ReFrame would refuse is not written
         (Path(folder) / f"{name}.py").write_text(text, encoding="utf-8")
         systems.load([Path(folder)])
@@ -164,8 +164,9 @@ def new(
         click.echo(
             f"  {queue.name or 'nodes'}: {queue.nodes} of {queue.cores} ranks each{note}{most}"
         )
-    for one in found:
-        click.echo(f"  {one.name}: {one.type} at {one.scratch}{one.note and f' ({one.note})'}")
+    for file_system in file_systems:
+        note = file_system.note and f" ({file_system.note})"
+        click.echo(f"  {file_system.name}: {file_system.type} at {file_system.scratch}{note}")
     click.echo("Next:")
     if output.parent.name == "systems":
         site = output.parent.parent.resolve()
@@ -224,24 +225,24 @@ def _limit(text: str, what: str) -> int | None:
     there is none."""
     if text.lower() in ("infinite", "unlimited", "n/a", "not_set", ""):
         return None
-    found = re.fullmatch(r"(?:(\d{1,5})-)?(?:(?:(\d{1,7}):)?(\d{1,7}):)?(\d{1,9})", text)
-    if found is None:
+    match = re.fullmatch(r"(?:(\d{1,5})-)?(?:(?:(\d{1,7}):)?(\d{1,7}):)?(\d{1,9})", text)
+    if match is None:
         raise UnderstudyError(f"{what}: expected a time such as 1-00:00:00, got {text!r}")
-    days, hours, minutes, seconds = (int(part or 0) for part in found.groups())
+    days, hours, minutes, seconds = (int(part or 0) for part in match.groups())
     return ((24 * days + hours) * 60 + minutes) * 60 + seconds or None
 
 
 def _batch() -> Batch:
     for asked in (_slurm, _pbs):
-        if found := asked():
-            return found
+        if batch := asked():
+            return batch
     return _this_machine()
 
 
 def _this_machine() -> Batch:
     # More ranks than cores are allowed, as on the system localhost.
     cores = os.cpu_count() or 1
-    here = Queue(name="", nodes=1, cores=max(RANKS, cores), found=cores)
+    here = Queue(name="", nodes=1, cores=max(RANKS, cores), physical_cores=cores)
     return Batch(
         scheduler="local",
         launcher=_launcher(),
@@ -303,13 +304,13 @@ def _slurm() -> Batch | None:
 
 def _slurm_memory() -> dict[str, int]:
     """Bytes of memory of a node by partition: the largest, which Slurm states in MiB."""
-    found: dict[str, int] = {}
+    memory_by_partition: dict[str, int] = {}
     for row in (_printed("sinfo", "-h", "-o", "%R|%m") or "").splitlines():
         name, _, mebibytes = row.strip().replace("*|", "|").partition("|")
         if re.fullmatch("[0-9]{3,9}[+]?", mebibytes):  # less is no memory that a site stated
             memory_bytes = int(mebibytes.rstrip("+")) << 20
-            found[name] = max(memory_bytes, found.get(name, 0))
-    return found
+            memory_by_partition[name] = max(memory_bytes, memory_by_partition.get(name, 0))
+    return memory_by_partition
 
 
 def _pbs() -> Batch | None:
@@ -318,8 +319,8 @@ def _pbs() -> Batch | None:
     printed = _printed("pbsnodes", "-a", must=True) or ""
     professional = "resources_available.ncpus" in printed
     key = r"resources_available\.ncpus" if professional else "np"
-    found = re.findall(rf"(?m)^\s+{key} = (\S+)\s*$", printed)
-    cores = [_count(n, f"pbsnodes: {key}") for n in found if n != "0"]
+    core_counts = re.findall(rf"(?m)^\s+{key} = (\S+)\s*$", printed)
+    cores = [_count(n, f"pbsnodes: {key}") for n in core_counts if n != "0"]
     if not cores:
         raise UnderstudyError(f"pbsnodes -a: no node with {key}; expected at least one")
     memory = re.findall(r"(?m)^\s+resources_available\.mem = ([0-9]{1,12})kb\s*$", printed)
@@ -361,28 +362,28 @@ def _file_systems(named: Sequence[str], local: bool) -> Iterator[FileSystem]:
             raise UnderstudyError(f"--scratch {said}: expected a directory")
         storage = _storage(str(path))
         type_ = str(storage.get("type") or "disk")
-        known = PARALLEL.get(type_, type_)
-        parallel = known in PARALLEL.values()
+        common_type = PARALLEL.get(type_, type_)
+        parallel = common_type in PARALLEL.values()
         shared = parallel or type_ not in (*IN_MEMORY, *OF_A_NODE, "disk")
-        if not parallel and known not in IN_MEMORY:
-            known = "disk"
+        if not parallel and common_type not in IN_MEMORY:
+            common_type = "disk"
         layout = storage.get("default_layout")
-        features: tuple[str, ...] = ("LUSTRE",) if known == "lustre" else ()
+        features: tuple[str, ...] = ("LUSTRE",) if common_type == "lustre" else ()
         extras: dict[str, str] = {}
-        if known in STRIPED and isinstance(layout, dict):
+        if common_type in STRIPED and isinstance(layout, dict):
             features += ("STRIPING",)
             count = layout.get("stripe_count")
             extras = {
                 "STRIPE_COUNT": str(count if isinstance(count, int) and count > 0 else None),
-                "STRIPE_COUNT_MAX": str(_targets(known, str(path))),
+                "STRIPE_COUNT_MAX": str(_targets(common_type, str(path))),
             }
-        name = re.sub("[^a-z0-9]+", "-", (known if parallel else type_).lower()).strip("-")
+        name = re.sub("[^a-z0-9]+", "-", (common_type if parallel else type_).lower()).strip("-")
         name = next(n for n in (name, *(f"{name}-{k}" for k in range(2, 99))) if n not in taken)
         taken.add(name)
         yield FileSystem(
             name=name,
             scratch=directory,
-            type=type_ if parallel else known,
+            type=type_ if parallel else common_type,
             shared=shared or local,
             features=features,
             extras=extras,
@@ -392,13 +393,13 @@ def _file_systems(named: Sequence[str], local: bool) -> Iterator[FileSystem]:
 
 def _candidates() -> Iterator[str]:
     """Directories to write in: of parallel file systems the user's own, then the node's."""
-    own = [os.environ.get(v, "") for v in ("SCRATCH", "WORK", "HOME")]
-    own = [path for path in own if path.startswith("/") and "$" not in path]
+    user_paths = [os.environ.get(v, "") for v in ("SCRATCH", "WORK", "HOME")]
+    user_paths = [path for path in user_paths if path.startswith("/") and "$" not in path]
     mounts = Path("/proc/self/mounts").read_text(encoding="utf-8", errors="replace")
     rows = (row.split() for row in mounts.splitlines())
     points = [re.sub(r"\\040", " ", row[1]) for row in rows if row[2] in PARALLEL]
     for point in points:
-        inside = [path for path in own if Path(path).is_relative_to(point)]
+        inside = [path for path in user_paths if Path(path).is_relative_to(point)]
         for path in [*inside, f"{point}/{os.environ.get('USER', '')}", point]:
             if os.access(path, os.W_OK | os.X_OK) and Path(path).is_dir():
                 yield path
@@ -415,15 +416,15 @@ def _storage(directory: str) -> dict[str, object]:
     return read
 
 
-def _targets(known: str, directory: str) -> int | None:
+def _targets(common_type: str, directory: str) -> int | None:
     """Targets of the file system, where a command of its own tells."""
-    if known == "lustre":
+    if common_type == "lustre":
         printed = _printed("lfs", "osts", directory) or ""
         return len(re.findall(r"(?m)^\d+: ", printed)) or None
-    if known == "ceph":  # users may lack the right to ask
+    if common_type == "ceph":  # users may lack the right to ask
         printed = _printed("ceph", "--connect-timeout", "10", "osd", "stat", "-f", "json") or ""
-        found = re.search(r'"num_in_osds":\s*([1-9]\d{0,5})\b', printed)
-        return int(found[1]) if found else None
+        match = re.search(r'"num_in_osds":\s*([1-9]\d{0,5})\b', printed)
+        return int(match[1]) if match else None
     return None
 
 
@@ -441,8 +442,12 @@ def _text(name: str, batch: Batch, file_systems: Sequence[FileSystem]) -> str:
         used.add("MAX_SECONDS")
     if any(queue.memory_bytes is not None for queue in batch.queues):
         used.add("NODE_MEMORY")
-    for one in file_systems:
-        used |= {*one.features, *one.extras, *(["SHARED"] if one.shared else [])}
+    for file_system in file_systems:
+        used |= {
+            *file_system.features,
+            *file_system.extras,
+            *(["SHARED"] if file_system.shared else []),
+        }
     lines = [
         f'"""{name}: written by understudy system new, from what its login node says.',
         "",
@@ -456,14 +461,18 @@ def _text(name: str, batch: Batch, file_systems: Sequence[FileSystem]) -> str:
         "",
         "file_systems = {",
     ]
-    for one in file_systems:
-        features = ", ".join([*(["SHARED"] if one.shared else []), *one.features])
-        extras = {"TYPE": json.dumps(one.type), "SCRATCH": json.dumps(one.scratch), **one.extras}
-        if not one.shared:
+    for file_system in file_systems:
+        features = ", ".join([*(["SHARED"] if file_system.shared else []), *file_system.features])
+        extras = {
+            "TYPE": json.dumps(file_system.type),
+            "SCRATCH": json.dumps(file_system.scratch),
+            **file_system.extras,
+        }
+        if not file_system.shared:
             extras["MAX_NODES"] = "1"  # each node has its own
         rows = ", ".join(f"{key}: {value}" for key, value in extras.items())
         lines += [
-            f'    "{one.name}": {{' + (one.note and f"  # {one.note}"),
+            f'    "{file_system.name}": {{' + (file_system.note and f"  # {file_system.note}"),
             f'        "features": [{features}],',
             f'        "extras": {{{rows}}},',
             "    },",

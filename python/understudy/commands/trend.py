@@ -37,7 +37,7 @@ from understudy.tables import wrapped
 @FOLDER
 @click.option(
     "--acknowledge",
-    "known",
+    "acknowledged_changes",
     metavar="CASE@DATE",
     multiple=True,
     help="Note that a change of a case is known: words that name the case, and the day of the "
@@ -58,7 +58,7 @@ def command(
     output: Path | None,
     force: bool,
     folder: Path | None,
-    known: tuple[str, ...],
+    acknowledged_changes: tuple[str, ...],
     fail: bool,
     nights_differ: float,
     as_json: bool,
@@ -78,7 +78,7 @@ def command(
     """
     folder = folder or store.folder()
     rule = Rule(nights=nights_differ)
-    if bool(known) != bool(why):
+    if bool(acknowledged_changes) != bool(why):
         raise UnderstudyError(
             "--acknowledge and --why: expected both, such as --acknowledge 'Replay x@2026-10-04' "
             "--why 'new firmware'"
@@ -91,28 +91,30 @@ def command(
     unread = list(index.unread_files(*where).values())
     for message in unread:
         print_error(UnderstudyError(f"left out: {message}"))
-    found = trends.of(index, where, acknowledgements.load(folder), rule)
-    if not found.runs:
+    trend = trends.of(index, where, acknowledgements.load(folder), rule)
+    if not trend.runs:
         raise UnderstudyError(f"{system}: no run; run checks first")
-    if known and why:
-        new = [_acknowledged(word, system, why, by or _user(), found) for word in known]
+    if acknowledged_changes and why:
+        new = [
+            _acknowledged(word, system, why, by or _user(), trend) for word in acknowledged_changes
+        ]
         acknowledgements.add(folder, new)
-        found = trends.of(index, where, acknowledgements.load(folder), rule)
+        trend = trends.of(index, where, acknowledgements.load(folder), rule)
     if output is not None:
-        write_text(output, pages.render(system, found))
-    status = found.status or (UNDECIDED if unread else 0)
+        write_text(output, pages.render(system, trend))
+    status = trend.status or (UNDECIDED if unread else 0)
     if as_json:
-        row = pages.as_row(system, partition, found, rule, unread)
+        row = pages.as_row(system, partition, trend, rule, unread)
         print_json(document("trend", {"status": status, **row}))
     else:
-        for message in pages.lines(found):
+        for message in pages.lines(trend):
             for line in wrapped(message):
                 click.echo(line)
     if fail:
         raise SystemExit(status)
 
 
-def _acknowledged(word: str, system: str, why: str, by: str, found: Trend) -> Acknowledgement:
+def _acknowledged(word: str, system: str, why: str, by: str, trend: Trend) -> Acknowledgement:
     """The open change that a word CASE@DATE names, by the day after it."""
     case, _, date = word.rpartition("@")
     if not case or not re.fullmatch(r"\d{4}-\d{2}-\d{2}", date):
@@ -121,7 +123,7 @@ def _acknowledged(word: str, system: str, why: str, by: str, found: Trend) -> Ac
         )
     changes = [
         (trends.case(figure.series.subject), step)
-        for figure in found.figures
+        for figure in trend.figures
         for step in figure.open
     ]
     wanted = Acknowledgement(system=system, case=case, date=date, by=by, why=why)
@@ -138,8 +140,8 @@ def _acknowledged(word: str, system: str, why: str, by: str, found: Trend) -> Ac
 
 def _named(words: str, case: str) -> bool:
     """True if words name a case: each is one of its own, or of its values, as in Replay n-n."""
-    own = {part for word in case.split() for part in (word, word.rpartition("=")[2])}
-    return set(words.split()) <= own
+    case_words = {part for word in case.split() for part in (word, word.rpartition("=")[2])}
+    return set(words.split()) <= case_words
 
 
 def _open(changes: Sequence[tuple[str, trends.Step]]) -> str:
