@@ -130,7 +130,8 @@ def test_it_tells_what_its_turns_find_and_ends_where_that_is_decided(stand_in: P
     turns = len(started(stand_in)) // 2
     assert turns < 8
     said("decided-after-turns-slower", " ".join(done.stderr.split()), turns=turns)
-    done = campaign("--after", "HOW=slow", "--all-turns", turns=4)
+    done = campaign("--after", "HOW=slow", "--all-turns", "--nights-differ", "45%", turns=4)
+    assert "where sessions differ by 45%" in done.stderr
     assert done.exit_code == 0 and len(started(stand_in)) == 8
 
 
