@@ -16,10 +16,11 @@ from click.testing import CliRunner, Result
 from tests.support.said import said
 from tests.test_checks import ROOT
 from understudy.cli import main
-from understudy.commands import _campaign, _reframe
-from understudy.commands._campaign import error_in
 from understudy.paths import OUTPUT_VARIABLE, RECORDS_VARIABLE
 from understudy.records import index
+from understudy.reframe.session import campaign as sessions
+from understudy.reframe.session import reframe_process
+from understudy.reframe.session.campaign import error_in
 
 # A stand-in for ReFrame: a case that passes, or fails on a side, with its record and the report.
 STAND_IN = f"""#!{sys.executable}
@@ -77,7 +78,7 @@ def stand_in(here: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     path = here / "reframe"
     path.write_text(STAND_IN)
     path.chmod(0o755)
-    monkeypatch.setattr(_reframe, "program", lambda: str(path))
+    monkeypatch.setattr(reframe_process, "program", lambda: str(path))
     return here
 
 
@@ -94,11 +95,11 @@ def test_each_side_is_first_once_in_two_turns() -> None:
     firsts = set()
     for number in range(100):
         name = f"c{number}"
-        orders = [_campaign.order(name, turn) for turn in range(1, 9)]
+        orders = [sessions.order(name, turn) for turn in range(1, 9)]
         assert all(set(one) == {"before", "after"} for one in orders)
         pairs = [(one[0], other[0]) for one, other in zip(orders[::2], orders[1::2], strict=True)]
         assert all(one != other for one, other in pairs)
-        assert orders == [_campaign.order(name, turn) for turn in range(1, 9)], "it can be resumed"
+        assert orders == [sessions.order(name, turn) for turn in range(1, 9)], "it can be resumed"
         firsts.add(tuple(one for one, _ in pairs))
     assert len(firsts) == 16, "every order of four pairs is drawn"
 
@@ -109,10 +110,10 @@ def test_the_sides_run_in_turn(stand_in: Path) -> None:
     wanted = [
         f"c-{one} {n} {'/mnt/new' if one == 'after' else os.environ.get('SCRATCH', '')}"
         for n in range(1, 5)
-        for one in _campaign.order("c", n)
+        for one in sessions.order("c", n)
     ]
     assert started(stand_in) == wanted
-    said("turns-done-seed", done.stderr, seed=_campaign.seed("c"))
+    said("turns-done-seed", done.stderr, seed=sessions.seed("c"))
     assert "turn 4, " in done.stderr and "1 passed, 0 failed" in done.stderr
     said("compare-campaign-before-campaign", done.stdout)
     compared = CliRunner().invoke(main, shlex.split(done.stdout)[1:])
@@ -147,7 +148,7 @@ def test_a_campaign_goes_on(stand_in: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_a_turn_with_one_side_is_named_and_run_no_more(stand_in: Path) -> None:
     assert campaign(turns=2).exit_code == 0
-    side = _campaign.order("c", 2)[1]
+    side = sessions.order("c", 2)[1]
     for (file,) in index.of_folder().select(("file",), "session = ?", (f"c-{side}2",)):
         (stand_in / "records" / file).unlink()
     done = campaign(turns=2)
@@ -180,10 +181,10 @@ def test_a_session_that_cannot_start_ends_it(stand_in: Path) -> None:
 def test_a_signal_ends_the_session_and_the_campaign_goes_on(
     stand_in: Path, number: signal.Signals
 ) -> None:
-    code = "import signal, sys; from understudy.commands import _reframe; "
+    code = "import signal, sys; from understudy.reframe.session import reframe_process; "
     code += "from understudy.cli import main; "
     code += f"signal.signal({number:d}, signal.SIG_DFL); "  # a shell's background ignores SIGINT
-    code += f"_reframe.program = lambda: {str(stand_in / 'reframe')!r}; main(sys.argv[1:])"
+    code += f"reframe_process.program = lambda: {str(stand_in / 'reframe')!r}; main(sys.argv[1:])"
     words = ["campaign", "c", "--system", "localhost", "--turns", "1"]
     environment = os.environ | {"HOW": "wait", "PYTHONPATH": str(ROOT / "python")}
     process = subprocess.Popen(
@@ -197,7 +198,7 @@ def test_a_signal_ends_the_session_and_the_campaign_goes_on(
     assert process.returncode == 128 + number
     said("ended-same-command-goes", stderr, number_name=number.name)
     assert "Traceback" not in stderr
-    side = _campaign.order("c", 1)[0]
+    side = sessions.order("c", 1)[0]
     assert "ABORTED" in (stand_in / f"out/campaigns/c/turn-1-{side}.log").read_text()
     done = campaign(turns=1)
     assert done.exit_code == 0 and said("turn-whole", done.stderr)
@@ -210,7 +211,7 @@ def test_an_interrupt_between_two_sessions_is_no_other_end(
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(_campaign.Campaign, "run", interrupted)
+    monkeypatch.setattr(sessions.Campaign, "run", interrupted)
     done = campaign()
     assert done.exit_code == 130 and said("ended-sigint-same-command", done.stderr)
 
@@ -278,7 +279,7 @@ def test_partitions_are_compared_end_to_end(here: Path) -> None:
     done = campaign(*sides, "--dry-run", "--", *SELECTION)
     assert done.exit_code == 0, done.output
     said("turns-two-sessions", done.stdout)
-    assert f"turn 2: {', '.join(_campaign.order('c', 2))}" in done.stdout
+    assert f"turn 2: {', '.join(sessions.order('c', 2))}" in done.stdout
     said("after-each-session-cases", done.stdout)
     assert not (here / "records").exists()
     done = campaign(*sides, "--", *SELECTION)
@@ -287,7 +288,7 @@ def test_partitions_are_compared_end_to_end(here: Path) -> None:
     wanted = [
         (f"c-{one}", f"c/{turn}", {"before": "tmpfs", "after": "disk"}[one], 0)
         for turn in (1, 2)
-        for one in _campaign.order("c", turn)
+        for one in sessions.order("c", turn)
     ]
     assert rows == wanted
     assert " --across place.partition " in done.stdout and " storage.type" in done.stdout

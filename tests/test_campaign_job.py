@@ -12,9 +12,9 @@ from click.testing import CliRunner
 from tests.support.said import said
 from tests.test_campaign import SELECTION
 from understudy.cli import main
-from understudy.commands import _campaign
 from understudy.paths import OUTPUT_VARIABLE, RECORDS_VARIABLE
 from understudy.records import index
+from understudy.reframe.session import campaign as sessions
 
 SYSTEM = """
 from understudy.reframe.systems import per_filesystem
@@ -69,7 +69,7 @@ exec mpirun -n "${ranks:?}" "$@"
 
 @pytest.fixture
 def star(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    settings = Path(_campaign.__file__).parents[1] / "open-mpi.sh"
+    settings = Path(sessions.__file__).parents[2] / "open-mpi.sh"
     for name in ("bin", "old", "new", "site/systems"):
         (tmp_path / name).mkdir(parents=True)
     (tmp_path / "site/systems/star.py").write_text(SYSTEM.replace("FOLDER", str(tmp_path)))
@@ -122,7 +122,7 @@ def test_all_turns_run_in_one_job(star: Path) -> None:
     assert rows == [
         (f"c-{one}", f"c/{turn}", "star", {"before": "old", "after": "new"}[one], 0)
         for turn in (1, 2)
-        for one in _campaign.order("c", turn)
+        for one in sessions.order("c", turn)
     ]
     [job] = star.rglob("job.sh")
     assert " --nights-differ 0.05 --all-turns -- " in job.read_text(), "as the command said"

@@ -10,10 +10,9 @@ import pytest
 from rich.console import Console
 
 from tests.support.said import raises, said
-from understudy.commands._live import follow
 from understudy.contracts.measurement import DumpResult, Phase, RankSeconds
 from understudy.errors import UnderstudyError
-from understudy.reframe.session.live import VARIABLE, Follower, Live, figures
+from understudy.reframe.session.live import VARIABLE, Follower, Live, figures, follow
 
 
 def live(terminal: bool) -> tuple[Live, io.StringIO, list[float]]:

@@ -7,13 +7,11 @@ import subprocess
 import sys
 from pathlib import Path
 
-import click
 import pytest
 from click.testing import CliRunner
 
 from tests.support.said import raises, said
 from understudy import cli, paths
-from understudy.commands import run
 from understudy.contracts import workload
 from understudy.errors import UnderstudyError
 from understudy.paths import ROOT
@@ -194,33 +192,8 @@ def test_a_site_without_a_plugin_directory_is_an_error(
         workload.names()
 
 
-def test_the_reason_of_a_skipped_case_is_given(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """ReFrame prints it, but its report has none."""
-    report = tmp_path / "report.json"
-    done = reframe(
-        tmp_path,
-        "-r",
-        "--system=localhost:tmpfs",
-        "-n",
-        "^Replay",
-        "-S",
-        "max_bytes=1",
-        "-E",
-        "workload == 'n-1' and method == 'posix' and stripe_count == 'default'",
-        f"--report-file={report}",
-        UNDERSTUDY_OUTPUT=str(tmp_path / "out"),
-    )
-    printed = re.search(r"SKIP \] .*\[(.* bytes .*)\]", done.stdout)
-    assert printed, done.stdout + done.stderr
-    with pytest.raises(SystemExit):  # nothing passed
-        run._summary(0, run._session(report), tmp_path / "index.html")
-    assert capsys.readouterr().err.rstrip().endswith(f": {printed[1]}")
-
-
-def test_run_shows_what_passed_and_what_failed(tmp_path: Path) -> None:
-    """The page of `understudy run` holds all records of the session."""
+def test_a_page_shows_what_passed_and_what_failed(tmp_path: Path) -> None:
+    """The page of a session holds all its records."""
     golden = ROOT / "tests" / "golden" / "measurements"
     record = json.loads((golden / "player.run.json").read_text(encoding="utf-8"))
     record["measurement"] = json.loads((golden / "player.json").read_text(encoding="utf-8"))
@@ -232,7 +205,7 @@ def test_run_shows_what_passed_and_what_failed(tmp_path: Path) -> None:
         record["measurement"], record["samples"] = None, []
         record["producer"]["failure"] = "the disk is full"
     page = tmp_path / "index.html"
-    with click.Context(run.command):
-        run._show(session, page)
+    done = CliRunner().invoke(cli.main, ["report", str(session), "-o", str(page)])
+    assert done.exit_code == 0, done.output
     text = page.read_text(encoding="utf-8")
     assert "<html" in text and said("disk-full", text)

@@ -15,10 +15,10 @@ from click.testing import CliRunner, Result
 from tests.support.needs import need
 from tests.support.said import said
 from understudy.cli import UNUSABLE, main
-from understudy.commands import run
 from understudy.contracts.workload import load
 from understudy.darshanlog import open_log
 from understudy.paths import ROOT
+from understudy.reframe.session.workloads_to_play import describe
 
 REFUSED = "strace: ptrace(PTRACE_SEIZE, 7): Operation not permitted"
 LOG = ROOT / "traces" / "mphys_dyn.darshan"
@@ -185,10 +185,10 @@ def test_what_darshan_records_is_described(
     assert written == 10 * (1000 + 4096)
     monkeypatch.chdir(tmp_path)
     recorded = tuple(logs)
-    described = run._described(recorded[0], "app", False, recorded)
+    described = describe(recorded[0], "app", False, recorded)
     assert described.bytes == written
     [dd, *_] = (path for path in logs if "DXT_POSIX" in modules_of(path))
-    each = run._described(dd, "app", False, (dd,))
+    each = describe(dd, "app", False, (dd,))
     assert each.streams[0].tree is not None  # every read and write was traced
 
 

@@ -21,6 +21,7 @@ from understudy.darshanlog import synthetic
 from understudy.errors import UnderstudyError
 from understudy.paths import ROOT
 from understudy.readers import darshan
+from understudy.reframe.session import workloads_to_play as play
 
 SMALL = TRACES / "trap_crash_merged.darshan"
 Row = dict[str, str]
@@ -81,17 +82,17 @@ def test_a_log_that_is_too_large_is_named(tmp_path: Path) -> None:
 def test_the_limit_is_an_option(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     described = darshan.read(log_of(tmp_path / "large.darshan", 16, 2), name="large")
     assert described.bytes > 16 << 31
-    most = run._most_bytes((), "serial")
-    fitted = run._fitted(described, 64, most)
+    most = play.most_bytes((), "serial")
+    fitted = play.fit(described, 64, most)
     assert (fitted.name, most) == ("large-weak-1", 4 << 30)
     assert 2 << 30 <= fitted.bytes <= most
     told = capsys.readouterr().err
     said("large-moves-gib-more", told)
-    more = run._most_bytes(("fsync=1", "max_bytes=100GiB"), "quick")
-    assert run._fitted(described, 64, more) is described
-    assert run._fitted(described, 8, more).name == "large-strong-4"
+    more = play.most_bytes(("fsync=1", "max_bytes=100GiB"), "quick")
+    assert play.fit(described, 64, more) is described
+    assert play.fit(described, 8, more).name == "large-strong-4"
     with raises(UnderstudyError, "max-bytes-much-expected"):
-        run._most_bytes(("max_bytes=much",), "serial")
+        play.most_bytes(("max_bytes=much",), "serial")
 
 
 def test_a_workload_has_the_name_of_its_file(tmp_path: Path) -> None:
@@ -104,7 +105,7 @@ def test_a_workload_has_the_name_of_its_file(tmp_path: Path) -> None:
     ):
         shutil.copy(SMALL, tmp_path / name)
     logs = sorted(tmp_path.iterdir())
-    names = {log.name: name for name, log in run._named((*logs, *logs[-1:]), ())}
+    names = {log.name: name for name, log in play.with_names((*logs, *logs[-1:]), ())}
     assert names == {
         "5394.darshan": "log",  # the job
         "5394_hull.darshan": "hull",
@@ -112,12 +113,12 @@ def test_a_workload_has_the_name_of_its_file(tmp_path: Path) -> None:
         "crash test.darshan": "crash-test",
         "turbulence-512.darshan": "turbulence-512-2",  # the second time
     }
-    assert [name for name, _ in run._named(tuple(logs[:2]), ("a", "b"))] == ["a", "b"]
+    assert [name for name, _ in play.with_names(tuple(logs[:2]), ("a", "b"))] == ["a", "b"]
     for given, fault in ((("a",), "one for each of 2"), (("a", "a"), "has this name")):
         with pytest.raises(UnderstudyError, match=fault):
-            list(run._named(tuple(logs[:2]), given))
+            list(play.with_names(tuple(logs[:2]), given))
     with pytest.raises(UnderstudyError, match="letters, digits"):
-        list(run._named((logs[0],), ("../x",)))
+        list(play.with_names((logs[0],), ("../x",)))
 
 
 def test_a_log_that_is_none_leaves_nothing(
@@ -161,10 +162,10 @@ def test_a_signal_ends_reframe_before_the_command(tmp_path: Path, number: signal
     program.write_text(SESSION)
     program.chmod(0o755)
     code = (
-        "import signal, sys; from understudy.commands import _reframe; "
+        "import signal, sys; from understudy.reframe.session import reframe_process; "
         "from understudy.cli import main; "
         f"signal.signal({number:d}, signal.SIG_DFL); "  # nohup ignores it
-        f"_reframe.program = lambda: {str(program)!r}; main(sys.argv[1:])"
+        f"reframe_process.program = lambda: {str(program)!r}; main(sys.argv[1:])"
     )
     with (tmp_path / "stderr").open("w") as out:
         running = subprocess.Popen(

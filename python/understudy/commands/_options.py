@@ -33,6 +33,14 @@ FOLDER = click.option(
     help="The folder of records.  [default: that of the site]",
 )
 
+LIVE = click.option(
+    "--live",
+    "live_file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Add a line of JSON to FILE for each case that ends: bandwidth, dump times, time left.",
+)
+
 
 def words(share: float) -> list[str]:
     """The option on a command line; none where it is the default."""

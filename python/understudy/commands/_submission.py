@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from understudy import paths
-from understudy.commands import _campaign, _reframe
-from understudy.commands._campaign import Campaign
 from understudy.errors import UnderstudyError
 from understudy.files import write_text
 from understudy.reframe import systems
+from understudy.reframe.session import reframe_process
+from understudy.reframe.session.campaign import Campaign, first_error
 
 CHECK = "understudy.reframe.session.allocation"
 PASSED_ON = "UNDERSTUDY_"  # beginning of the variables that the job is given
@@ -41,7 +41,7 @@ def submit(
     check = importlib.util.find_spec(CHECK)
     assert check and check.origin, "the package has it"
     command = [
-        _reframe.program(),
+        reframe_process.program(),
         "-C",
         str(paths.where("config")),
         "-c",
@@ -66,9 +66,9 @@ def submit(
     log.unlink(missing_ok=True)
     submitted = campaign.folder / "submission.log"
     with submitted.open("wb") as out:
-        _reframe.run(command, _reframe.environment(), out)
+        reframe_process.run(command, reframe_process.environment(), out)
     if not log.exists():
-        raise UnderstudyError(f"the job: {_campaign.first_error(submitted)} ({submitted})")
+        raise UnderstudyError(f"the job: {first_error(submitted)} ({submitted})")
     return log
 
 

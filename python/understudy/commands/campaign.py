@@ -11,11 +11,8 @@ import click
 from rich.console import Console
 
 from understudy.commands import _submission, compare
-from understudy.commands._campaign import SIDES, Campaign, error_in, order, seed, side
-from understudy.commands._live import LIVE, follow
-from understudy.commands._options import NIGHTS_DIFFER, words
+from understudy.commands._options import LIVE, NIGHTS_DIFFER, words
 from understudy.commands._output import JSON, document, print_json
-from understudy.commands._reframe import Ended
 from understudy.errors import UnderstudyError
 from understudy.files import read_text
 from understudy.judge.comparison.case_comparison import Comparison
@@ -25,6 +22,8 @@ from understudy.judge.statistics.night_statistics import UNDECIDED, Rule, Scatte
 from understudy.messages import tell
 from understudy.records import select
 from understudy.reframe.session import live
+from understudy.reframe.session.campaign import SIDES, Campaign, error_in, order, seed, side
+from understudy.reframe.session.reframe_process import Ended
 from understudy.units import seconds
 
 TURNS = 8
@@ -105,7 +104,7 @@ def command(
     sides = side(SIDES[0], before), side(SIDES[1], after)
     if as_json and dry_run:
         raise UnderstudyError("--json and --dry-run: expected one of them")
-    follow(live_file)
+    live.follow(live_file)
     rule = Rule(nights=nights_differ)
     campaign = Campaign(name=name, system=system, sides=sides, selection=selection)
     if dry_run:

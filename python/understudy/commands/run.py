@@ -4,32 +4,31 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import click
 
-from understudy import paths, readers, samples
+from understudy import paths, samples
 from understudy.cli import FAILED
-from understudy.commands import _reframe, report
-from understudy.commands._live import LIVE, follow
+from understudy.commands import report
+from understudy.commands._options import LIVE
 from understudy.contracts import workload
-from understudy.contracts.workload import Workload, identifier
+from understudy.contracts.workload import identifier
 from understudy.errors import UnderstudyError
 from understudy.files import write_text
-from understudy.inference.score.explanation import (
-    Explanation,
-)
-from understudy.model.scaling import scale
+from understudy.messages import tell
 from understudy.records import reports
-from understudy.units import parse_size, plural, size
+from understudy.reframe.session import live, reframe_process
+from understudy.reframe.session.workloads_to_play import (
+    DESK_BYTES,
+    describe,
+    fit,
+    most_bytes,
+    with_names,
+)
 
-DESK_BYTES = 4 << 30  # what is larger is scaled, or left to `reframe`
-MOST = "max_bytes"  # the variable of the checks
 PROGRAM = f"{__name__}.program"  # in the context: the words behind --
-FEW = 4  # ranks that a trace is scaled to
 MORE = {"accept": ("-S", "require_reference=0")}  # by mode: a first run has no references
 
 
@@ -113,17 +112,17 @@ def command(
     directory that UNDERSTUDY_OUTPUT names; by default to reports/out of a checkout, else to
     understudy-out in the working directory.
     """
-    follow(live_file)
+    live.follow(live_file)
     out = paths.made_output(".")
     workloads = []  # before anything is written, since a trace may be refused
-    most = _most_bytes(variables, mode)
+    most = most_bytes(variables, mode)
     program = click.get_current_context().meta.get(PROGRAM)
     recorded: tuple[Path, ...] = () if program is None else _recorded(program, out)
     traces = (*traces, *recorded[:1])
-    for name, trace in _named(traces, names) if traces else samples.traces(out / "downloads"):
-        described = _described(trace, name, partial, recorded if trace in recorded else ())
-        _say(f"described {trace.name} as {described.name}: {len(described.streams)} streams")
-        workloads.append(_fitted(described, ranks, most))
+    for name, trace in with_names(traces, names) if traces else samples.traces(out / "downloads"):
+        described = describe(trace, name, partial, recorded if trace in recorded else ())
+        tell(f"described {trace.name} as {described.name}: {len(described.streams)} streams")
+        workloads.append(fit(described, ranks, most))
     folder = Path(tempfile.mkdtemp(prefix=time.strftime("run-%Y%m%dT%H%M%S-"), dir=out))
     described_in = folder / "workloads"
     described_in.mkdir()
@@ -132,8 +131,8 @@ def command(
     names_to_play = [described.name for described in workloads]
     try:
         status = _played(system, folder, names_to_play, not traces, ranks, mode, variables)
-    except _reframe.Ended as ended:
-        _say(f"run: ended by {ended}; what was measured is in {paths.records()}")
+    except reframe_process.Ended as ended:
+        tell(f"run: ended by {ended}; what was measured is in {paths.records()}")
         raise SystemExit(128 + ended.number) from None
     page = out / "index.html"
     session = _session(folder / "report.json")
@@ -153,7 +152,7 @@ def _recorded(program: tuple[str, ...], out: Path) -> tuple[Path, ...]:
         raise UnderstudyError("run: expected a command behind --")
     tool = recording.chosen()
     if tool.why:
-        _say(f"{tool.why}; Darshan records")
+        tell(f"{tool.why}; Darshan records")
     folder = Path(tempfile.mkdtemp(prefix=time.strftime("trace-%Y%m%dT%H%M%S-"), dir=out))
     # Behind a launcher of MPI, the program that it starts.
     executables = (
@@ -170,25 +169,8 @@ def _recorded(program: tuple[str, ...], out: Path) -> tuple[Path, ...]:
             f"understudy run {written[0]}"
         )
     if len(written) > 1:
-        _say(f"{len(written)} processes have logs of their own, which are joined: {folder}")
+        tell(f"{len(written)} processes have logs of their own, which are joined: {folder}")
     return tuple(written)
-
-
-def _described(trace: Path, name: str, partial: bool, recorded: tuple[Path, ...] = ()) -> Workload:
-    """The workload of a trace; of logs recorded now, call by call where they tell all of these."""
-    reader = readers.reader_of(trace)
-    options: dict[str, Any] = {"others": recorded[1:]} if recorded[1:] else {}
-    if partial and readers.takes(reader, "partial"):
-        options["partial"] = True
-    explained: list[Explanation] = []
-    if recorded and readers.takes(reader, "told"):
-        options["told"] = explained.append
-    described: Workload = readers.asked(reader, "read", trace, trace, name=name, **options)
-    if any(explanation.traced for explanation in explained):
-        described = readers.asked(reader, "read", trace, trace, name=name, calls=True, **options)
-    if hasattr(reader, "closing") and (kept := reader.closing(described)):
-        _say(kept)
-    return described
 
 
 def _has_display() -> bool:
@@ -200,82 +182,16 @@ def _has_display() -> bool:
 def _show(records: Path, page: Path, session_report: Path | None = None) -> bool:
     """Make the page of a session: of its records, which are those of failed cases, too."""
     if not records.is_dir():  # nothing was measured: the summary says why
-        _say("no page: no check left a record")
+        tell("no page: no check left a record")
         return False
     try:
         click.get_current_context().invoke(
             report.command, runs=(records,), output=page, session_report=session_report
         )
     except UnderstudyError as error:
-        _say(f"no page: {error}")
+        tell(f"no page: {error}")
         return False
     return True
-
-
-def _named(traces: tuple[Path, ...], names: tuple[str, ...]) -> Iterator[tuple[str, Path]]:
-    """Each trace with a name that no other workload has."""
-    if names and len(names) != len(traces):
-        raise UnderstudyError(f"--name: expected one for each of {len(traces)} traces")
-    for name in names:
-        if name != identifier(name):
-            raise UnderstudyError(
-                f"--name {name}: expected at most 100 letters, digits, '_', '.' and '-', "
-                "a letter or digit first"
-            )
-    taken = set(workload.names())
-    for k, trace in enumerate(traces):
-        wanted = names[k] if names else identifier(_public_name(trace) or "log")
-        if names and wanted in taken:
-            raise UnderstudyError(f"--name {wanted}: another workload has this name")
-        free = (wanted, *(f"{wanted[:90]}-{n}" for n in range(2, len(taken) + 3)))
-        name = next(name for name in free if name not in taken)
-        taken.add(name)
-        yield name, trace
-
-
-def _public_name(trace: Path) -> str:
-    """The reader's name of a trace, without words that tell of a user; else the file's name."""
-    name = getattr(readers.reader_of(trace), "public_name", lambda trace: trace.stem)
-    public_name: str = name(trace)
-    return public_name
-
-
-def _most_bytes(variables: tuple[str, ...], mode: str) -> int:
-    """Maximum bytes of a workload here: as given, else by the mode."""
-    given = [value for name, _, value in (v.partition("=") for v in variables) if name == MOST]
-    try:
-        return parse_size(given[-1]) if given else DESK_BYTES >> 2 * (mode == "quick")
-    except UnderstudyError as error:
-        raise UnderstudyError(f"-S {MOST}: {error}") from None
-
-
-def _fitted(described: Workload, ranks: int, most: int) -> Workload:
-    """The workload, scaled where it has too many bytes or ranks; one that cannot be is skipped."""
-    name = described.name
-    if any(stream.tree for stream in described.streams):  # which cannot be scaled
-        if described.ranks > ranks:
-            _say(f"{name} has {described.ranks} ranks, more than --ranks {ranks}")
-        return described
-    if described.bytes > most:
-        for few in range(min(FEW, ranks, described.ranks - 1), 0, -1):
-            with suppress(UnderstudyError):
-                scaled = scale(described, few, "weak")
-                if scaled.bytes <= most:
-                    _say(
-                        f"{name} moves {size(described.bytes)}, more than {MOST} ({size(most)}); "
-                        f"it is scaled weakly to {plural(few, 'rank')}: {scaled.name}, "
-                        f"{size(scaled.bytes)}"
-                    )
-                    return scaled
-    if described.ranks > ranks:
-        few = min(FEW, ranks)
-        _say(f"{name} has {described.ranks} ranks; it is scaled strongly to {few}")
-        return scale(described, few, "strong")
-    return described
-
-
-def _say(message: str) -> None:
-    click.echo(f"understudy: {message}", err=True)
 
 
 def _played(
@@ -294,7 +210,7 @@ def _played(
     os.environ["UNDERSTUDY_WORKLOADS"] = f"{described}:{more}" if more else described
     others = (name for name in workload.names() if suite and name not in workload_names)
     wanted = [*workload_names, *(name for name in others if _small(name, ranks))]
-    _say(f"playing {', '.join(wanted)} on {system}")
+    tell(f"playing {', '.join(wanted)} on {system}")
     arguments: list[str | Path] = [
         "-C",
         paths.where("config"),
@@ -314,7 +230,8 @@ def _played(
         "--report-file",
         folder / "report.json",
     ]
-    return _reframe.run([_reframe.program(), *arguments], _reframe.environment())
+    command = [reframe_process.program(), *arguments]
+    return reframe_process.run(command, reframe_process.environment())
 
 
 def _small(name: str, ranks: int) -> bool:
@@ -335,7 +252,7 @@ def _summary(status: int, session: dict[str, Any], page: Path | None) -> None:
     for case in cases:
         count[case["result"]] = count.get(case["result"], 0) + 1
     for name, reason in reports.skipped(session):
-        _say(f"skipped {name}: {reason}")
+        tell(f"skipped {name}: {reason}")
     failed = len(cases) - count["pass"] - count["skip"]
     if page is not None:
         click.echo(f"page: {page}")

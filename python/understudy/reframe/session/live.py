@@ -19,7 +19,7 @@ from rich.text import Text
 
 from understudy import units
 from understudy.contracts.measurement import Measurement
-from understudy.errors import one_line
+from understudy.errors import UnderstudyError, one_line
 from understudy.messages import tell
 
 VARIABLE = "UNDERSTUDY_LIVE"
@@ -221,3 +221,17 @@ class Follower:
             except (ValueError, KeyError, TypeError, AttributeError):
                 continue
         return events
+
+
+def follow(file: Path | None) -> None:
+    """Checks that run from here on add their lines to the file. Raises UnderstudyError."""
+    if file is None:
+        return
+    if file.exists() and not file.is_file():
+        raise UnderstudyError(f"--live {file}: expected a regular file, or one to be created")
+    try:
+        with file.open("a", encoding="utf-8"):
+            pass
+    except OSError as error:
+        raise UnderstudyError(f"--live {file}: cannot be written: {error.strerror}") from None
+    os.environ[VARIABLE] = str(file.absolute())

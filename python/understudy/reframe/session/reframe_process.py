@@ -1,4 +1,4 @@
-"""ReFrame, as commands start it."""
+"""ReFrame as a process that a command starts."""
 
 import os
 import shutil

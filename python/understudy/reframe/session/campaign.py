@@ -16,13 +16,12 @@ from random import Random
 from typing import Any
 
 from understudy import paths
-from understudy.commands import _reframe
 from understudy.contracts import run as runs
 from understudy.errors import UnderstudyError
 from understudy.files import read_text, write_text
 from understudy.records import index, reports, store
 from understudy.reframe import systems
-from understudy.reframe.session import live
+from understudy.reframe.session import live, reframe_process
 from understudy.reframe.session.listing import VARIABLE, Total
 
 SIDES = ("before", "after")
@@ -186,7 +185,7 @@ class Campaign:
         system = f"{self.system}:{this_side.partition}" if this_side.partition else self.system
         variables = [word for variable in this_side.variables for word in ("-S", variable)]
         return [
-            _reframe.program(),
+            reframe_process.program(),
             "-C",
             str(paths.where("config")),
             "--system",
@@ -199,7 +198,7 @@ class Campaign:
         ]
 
     def environment(self, this_side: Side) -> dict[str, str]:
-        return _reframe.environment() | this_side.environment
+        return reframe_process.environment() | this_side.environment
 
     def words(self, turns: int, more: Sequence[str]) -> list[str]:
         """Arguments of `understudy campaign` that run this campaign here."""
@@ -315,7 +314,7 @@ class Campaign:
 
         environment = self.environment(this_side) | {live.VARIABLE: str(events)}
         with log.open("wb") as out:
-            _reframe.run(command, environment, out, tell_new)
+            reframe_process.run(command, environment, out, tell_new)
         took_s = time.monotonic() - begin
         results = _results(report)
         passed, failed, skipped = (results.count(kind) for kind in ("pass", "fail", "skip"))
