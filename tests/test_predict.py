@@ -215,7 +215,7 @@ def test_calls_opens_and_flushes_are_those_of_the_counters() -> None:
             opens = sum(opens_of(t, program.ranks, threads.get(t.last)) - creates(t) for t in some)
             assert opens == summed(each.calls, "INDEP_OPENS", "COLL_OPENS")
             prepared = sum(prepared_opens(t, program.ranks)[0] for t in some)
-            assert prepared == summed(each.own, "INDEP_OPENS", "COLL_OPENS")
+            assert prepared == summed(each.prepared, "INDEP_OPENS", "COLL_OPENS")
             together = summed(each.calls, "COLL_READS", "COLL_WRITES")
             assert sum(c.collective for c in calls) == together
             alone = summed(each.calls, "INDEP_READS", "INDEP_WRITES")

@@ -28,7 +28,7 @@ def row(shown: Workload) -> dict[str, Any]:
                 "first_s": each.first_s,
                 "last_s": each.last_s,
                 "calls": each.calls,
-                "prepared": each.own,
+                "prepared": each.prepared,
             }
             for each in sets
         ],
@@ -41,10 +41,10 @@ def lines(shown: Workload) -> Iterator[str]:
     sets = predict(shown.program)
     for each in sets:
         yield f"{each.name}: dumps from {each.first_s:.3f} s to {each.last_s:.3f} s"
-        yield from _tables(each.all, each.own)
+        yield from _tables(each.all, each.prepared)
         yield ""
     yield "All files"
-    yield from _tables(total([each.all for each in sets]), total([each.own for each in sets]))
+    yield from _tables(total([each.all for each in sets]), total([each.prepared for each in sets]))
 
 
 def _tables(counters: Mapping[str, Counters], prepared: Mapping[str, Counters]) -> Iterator[str]:

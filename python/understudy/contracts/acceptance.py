@@ -181,19 +181,19 @@ class Acceptance:
 def load(path: Path) -> Acceptance:
     """The marks in a file; an UnderstudyError names the file, and of each mistake the key and what
     was expected."""
-    row, data, found = human.read(path, KIND)
-    wrong = {steps[1] for steps, _ in found if steps[:1] == ("marks",) and len(steps) > 1}
+    row, data, faults = human.read(path, KIND)
+    wrong = {steps[1] for steps, _ in faults if steps[:1] == ("marks",) and len(steps) > 1}
     whole = isinstance(row.get("marks"), list)
     for i, mark in enumerate(row["marks"] if whole else ()):
         if i not in wrong:
-            found += ((("marks", i, key), message) for key, message in _mistakes(mark))
+            faults += ((("marks", i, key), message) for key, message in _mistakes(mark))
             earlier = [m.get("name") for m in row["marks"][:i] if isinstance(m, dict)]
             if mark["name"] in earlier:
-                found.append((("marks", i, "name"), "is the name of another mark"))
-    if {"since", "until", "night"}.isdisjoint(steps[0] for steps, _ in found if steps):
-        found += (((key,), message) for key, message in _wrong_times(row))
-    if found:
-        raise human.mistakes(path, row, found)
+                faults.append((("marks", i, "name"), "is the name of another mark"))
+    if {"since", "until", "night"}.isdisjoint(steps[0] for steps, _ in faults if steps):
+        faults += (((key,), message) for key, message in _wrong_times(row))
+    if faults:
+        raise human.mistakes(path, row, faults)
     return Acceptance(
         path=path,
         sha256=hashlib.sha256(data).hexdigest(),
@@ -339,7 +339,7 @@ _EXAMPLES = {
 
 def _unknown_workload(name: str) -> str:
     """Why it is none of the suite or of the site; scaled ones end with the rule and the ranks."""
-    known = workload.names()
-    if name in known or re.sub(r"-(weak|strong)-[0-9]+$", "", name) in known:
+    names = workload.names()
+    if name in names or re.sub(r"-(weak|strong)-[0-9]+$", "", name) in names:
         return ""
-    return f"{name!r} is unknown; expected one of {', '.join(known)}"
+    return f"{name!r} is unknown; expected one of {', '.join(names)}"

@@ -48,9 +48,9 @@ def load(path: Path) -> Plan:
     if row.get("schema") != SCHEMA:
         raise UnderstudyError(f"{path}: schema: expected {SCHEMA}, found {row.get('schema')!r}")
     schema.check(row, str(path))
-    made = Plan(**{key: row[key] for key in row if key not in ("schema", "sha256")})
-    if made.sha256 != row["sha256"]:
+    plan = Plan(**{key: row[key] for key in row if key not in ("schema", "sha256")})
+    if plan.sha256 != row["sha256"]:
         raise UnderstudyError(
-            f"{path}: sha256: expected {made.sha256}, found {row['sha256']}: the plan was edited"
+            f"{path}: sha256: expected {plan.sha256}, found {row['sha256']}: the plan was edited"
         )
-    return made
+    return plan

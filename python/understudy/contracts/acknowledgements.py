@@ -41,18 +41,18 @@ def add(folder: Path, new: Sequence[Acknowledgement]) -> Path:
     """Write them after those that are there; what people wrote in the file stays where the list
     of changes is the end of it."""
     path = folder / FILE
-    known = load(folder)
+    earlier = load(folder)
     head = (
-        path.read_text(encoding="utf-8") if known else f"schema: understudy/{KIND}/1\nchanges:\n"
+        path.read_text(encoding="utf-8") if earlier else f"schema: understudy/{KIND}/1\nchanges:\n"
     )
-    rows = [asdict(one) for one in new]
+    rows = list(map(asdict, new))
     text = f"{head.rstrip()}\n{_list(rows)}"
     try:
-        whole = yaml.load(text, Loader=human.Loader)["changes"] == [*map(asdict, known), *rows]
+        whole = yaml.load(text, Loader=human.Loader)["changes"] == [*map(asdict, earlier), *rows]
     except yaml.YAMLError:
         whole = False
     if not whole:
-        text = f"schema: understudy/{KIND}/1\nchanges:\n{_list([*map(asdict, known), *rows])}"
+        text = f"schema: understudy/{KIND}/1\nchanges:\n{_list([*map(asdict, earlier), *rows])}"
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -62,8 +62,7 @@ def add(folder: Path, new: Sequence[Acknowledgement]) -> Path:
 
 
 def _list(rows: Sequence[dict[str, str]]) -> str:
-    made = yaml.dump(rows, sort_keys=False, allow_unicode=True, width=90, Dumper=_Dumper)
-    return str(made)
+    return str(yaml.dump(rows, sort_keys=False, allow_unicode=True, width=90, Dumper=_Dumper))
 
 
 class _Dumper(yaml.SafeDumper):

@@ -83,8 +83,8 @@ def get(name: str) -> Application:
 def load(path: Path) -> Application:
     """The application of a file; what it names must exist."""
     row = schema.read(path, "description of an application")
-    found = schema.kind_of(row, str(path))
-    if found != KIND:
+    kind = schema.kind_of(row, str(path))
+    if kind != KIND:
         raise UnderstudyError(
             f"{path}: schema: expected understudy/{KIND}/1, found {row['schema']}"
         )
@@ -95,10 +95,10 @@ def load(path: Path) -> Application:
     original = path.parent / row["original"] if "original" in row else None
     if original is not None and not original.is_file():
         raise UnderstudyError(f"{path}: original: {original} is not a file")
-    made: dict[str, Any] = {key: row[key] for key in ("description", "ranks", "environment")}
+    values: dict[str, Any] = {key: row[key] for key in ("description", "ranks", "environment")}
     requires = row.get("requires", {})
     return Application(
-        **made,
+        **values,
         name=path.stem,
         command=tuple(row["command"]),
         inputs=inputs,

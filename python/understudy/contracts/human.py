@@ -17,8 +17,8 @@ class Loader(yaml.SafeLoader):
     """YAML whose dates stay text, and in which a key stands once."""
 
     yaml_implicit_resolvers = {  # noqa: RUF012
-        first: [(tag, pattern) for tag, pattern in found if not tag.endswith(":timestamp")]
-        for first, found in yaml.SafeLoader.yaml_implicit_resolvers.items()
+        first: [(tag, pattern) for tag, pattern in resolvers if not tag.endswith(":timestamp")]
+        for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
     }
 
     def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
@@ -38,15 +38,15 @@ Steps = tuple[str | int, ...]  # keys and indices down to a value
 def load(path: Path, kind: str) -> tuple[dict[str, Any], bytes]:
     """Return the content of a file of the contract `kind`, and its bytes; an UnderstudyError names
     the file, the keys and what was expected."""
-    row, data, found = read(path, kind)
-    if found:
-        raise mistakes(path, row, found)
+    row, data, faults = read(path, kind)
+    if faults:
+        raise mistakes(path, row, faults)
     return row, data
 
 
-def mistakes(path: Path, row: dict[str, Any], found: list[tuple[Steps, str]]) -> Mistakes:
+def mistakes(path: Path, row: dict[str, Any], faults: list[tuple[Steps, str]]) -> Mistakes:
     """The error of a file with these mistakes."""
-    return Mistakes([f"{path}: {_place(row, steps)}: {message}" for steps, message in found])
+    return Mistakes([f"{path}: {_place(row, steps)}: {message}" for steps, message in faults])
 
 
 def _place(row: dict[str, Any], steps: Steps) -> str:

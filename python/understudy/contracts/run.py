@@ -228,10 +228,10 @@ def _kept(value: Any, rule: Mapping[str, Any], contract: Mapping[str, Any]) -> A
     """A value without what does not belong to the condition."""
     rule = _resolved(rule, contract)
     if isinstance(value, dict):
-        known = rule.get("properties", {})
+        properties = rule.get("properties", {})
         other = rule.get("additionalProperties")
         other = other if isinstance(other, dict) else {}
-        rules = {key: known.get(key, other) for key in value}
+        rules = {key: properties.get(key, other) for key in value}
         return {
             key: _kept(inner, rules[key], contract)
             for key, inner in value.items()
@@ -283,12 +283,14 @@ def short_hash(of: Condition) -> str:
 
 def differences(conditions: Sequence[Condition]) -> list[dict[str, Any]]:
     """For each condition, the keys, a.b.c, in which not all are equal; a missing key is None."""
-    flat = [dict(_leaves(one, "")) for one in conditions]
-    keys = dict.fromkeys(key for one in flat for key in one)
+    flat = [dict(_leaves(condition, "")) for condition in conditions]
+    keys = dict.fromkeys(key for leaves in flat for key in leaves)
     varying = [
-        key for key in keys if len({schema.canonical(one.get(key, MISSING)) for one in flat}) > 1
+        key
+        for key in keys
+        if len({schema.canonical(leaves.get(key, MISSING)) for leaves in flat}) > 1
     ]
-    return [{key: one.get(key, MISSING) for key in varying} for one in flat]
+    return [{key: leaves.get(key, MISSING) for key in varying} for leaves in flat]
 
 
 def _leaves(value: Any, key: str) -> Any:

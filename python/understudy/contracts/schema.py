@@ -109,9 +109,9 @@ def mistakes(row: dict[str, Any], where: str) -> list[tuple[tuple[str | int, ...
         return []
     from jsonschema.exceptions import best_match
 
-    found = [best_match([error]) for error in valid.explaining(schema).iter_errors(row)]
-    told = {(tuple(error.absolute_path), error.message[:300]) for error in found if error}
-    return sorted(told, key=lambda one: [(isinstance(s, str), s) for s in one[0]])
+    errors = [best_match([error]) for error in valid.explaining(schema).iter_errors(row)]
+    told = {(tuple(error.absolute_path), error.message[:300]) for error in errors if error}
+    return sorted(told, key=lambda mistake: [(isinstance(s, str), s) for s in mistake[0]])
 
 
 def kind_of(row: dict[str, Any], where: str) -> str:
@@ -121,11 +121,11 @@ def kind_of(row: dict[str, Any], where: str) -> str:
 
 def _named(row: dict[str, Any], where: str) -> tuple[str, int]:
     stated = row.get("schema")
-    found = NAME.fullmatch(stated) if isinstance(stated, str) else None
-    if found is None:
+    match = NAME.fullmatch(stated) if isinstance(stated, str) else None
+    if match is None:
         shown = json.dumps(stated, ensure_ascii=False)[:60] if "schema" in row else "nothing"
         raise UnderstudyError(f"{where}: schema: expected understudy/<kind>/<n>, found {shown}")
-    return found[1], int(found[2])
+    return match[1], int(match[2])
 
 
 @cache

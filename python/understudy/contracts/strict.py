@@ -82,9 +82,9 @@ def decode(text: str, where: str, what: str = "JSON", *, nul: bool = True) -> An
     except ValueError:  # more digits than Python converts
         raise UnderstudyError(f"{where}: {NOT_FINITE}, found {LONG_INTEGER}") from None
     refused = _SURROGATE if nul else _NO_TEXT
-    found = _fault(value, MAX_DEPTH, refused if _ESCAPED.search(text) else None)
-    if found is not None:
-        steps, message = found
+    fault = _fault(value, MAX_DEPTH, refused if _ESCAPED.search(text) else None)
+    if fault is not None:
+        steps, message = fault
         place = _Place(file=where, key="")
         for step in reversed(steps[-MAX_STEPS:]):
             place = place.below(step)
@@ -124,10 +124,10 @@ def _fault(
                 continue  # most values are numbers
         elif kind is not dict and kind is not list and not strings:
             continue
-        found = _fault(inner, depth - 1, strings)
-        if found is not None:
-            found[0].append(step)
-            return found
+        fault = _fault(inner, depth - 1, strings)
+        if fault is not None:
+            fault[0].append(step)
+            return fault
     return None
 
 
@@ -154,8 +154,8 @@ class _Place:
         return UnderstudyError(f"{self.file}: {self.key or 'top level'}: {message}")
 
     def unexpected(self, expected: str, value: Any) -> UnderstudyError:
-        found = json.dumps(value, ensure_ascii=False)
-        shown = found if len(found) <= 60 else f"{found[:57]}..."
+        text = json.dumps(value, ensure_ascii=False)
+        shown = text if len(text) <= 60 else f"{text[:57]}..."
         return self.fault(f"expected {expected}, found {shown}")
 
     def build(self, kind: Any, value: Any) -> Any:

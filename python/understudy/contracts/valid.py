@@ -68,8 +68,8 @@ def _all(checks: list[Check]) -> Check:
     if len(checks) == 1:
         return checks[0]
     if len(checks) == 2:
-        one, other = checks
-        return lambda value: one(value) and other(value)
+        first, second = checks
+        return lambda value: first(value) and second(value)
 
     def check(value: Any) -> bool:
         for each in checks:  # noqa: SIM110
@@ -85,7 +85,7 @@ class _Compiler:
 
     def __init__(self, root: dict[str, Any]) -> None:
         self._root = root
-        self._made: dict[str, list[Check]] = {}
+        self._checks: dict[str, list[Check]] = {}
 
     def check(self, schema: Any) -> Check:
         """All keywords of a schema."""
@@ -113,14 +113,14 @@ class _Compiler:
         return _all(checks)
 
     def _ref(self, name: str, _: Any) -> Check:
-        if name not in self._made:
-            made = self._made[name] = []
+        if name not in self._checks:
+            checks = self._checks[name] = []
             target = self._root
             for step in name.removeprefix("#/").split("/"):
                 target = target[step]
-            made.append(self.check(target))
-        made = self._made[name]
-        return made[0] if made else lambda value: made[0](value)
+            checks.append(self.check(target))
+        checks = self._checks[name]
+        return checks[0] if checks else lambda value: checks[0](value)
 
     def _type(self, kinds: Any, _: Any) -> Check:
         checks = [TYPES[kind] for kind in (kinds if type(kinds) is list else [kinds])]
@@ -142,14 +142,14 @@ class _Compiler:
     def _enum(self, values: list[Any], _: Any) -> Check:
         if any(type(v) in (dict, list, float) for v in values):
             raise _UnknownError("enum")
-        known = {(type(v), v) for v in values}
-        return lambda value: type(value) not in (dict, list) and (type(value), value) in known
+        allowed = {(type(v), v) for v in values}
+        return lambda value: type(value) not in (dict, list) and (type(value), value) in allowed
 
     def _const(self, value: Any, schema: Any) -> Check:
         return self._enum([value], schema)
 
     def _properties(self, properties: dict[str, Any], schema: Any) -> Check:
-        known = {key: self.check(value) for key, value in properties.items()}
+        checks = {key: self.check(value) for key, value in properties.items()}
         more = schema.get("additionalProperties", True)
         other = None if more is True else self.check(more)
         only = schema.get("type") == "object"
@@ -161,8 +161,8 @@ class _Compiler:
             if not wanted <= value.keys():
                 return False
             for key, inner in value.items():
-                one = known.get(key, other)
-                if one is not None and not one(inner):
+                inner_check = checks.get(key, other)
+                if inner_check is not None and not inner_check(inner):
                     return False
             return True
 
@@ -179,8 +179,8 @@ class _Compiler:
         def check(value: Any) -> bool:
             if type(value) is not list:
                 return True
-            for one, inner in zip(first, value, strict=False):
-                if not one(inner):
+            for item_check, inner in zip(first, value, strict=False):
+                if not item_check(inner):
                     return False
             return all(map(rest, value[len(first) :] if first else value))
 

@@ -33,7 +33,7 @@ def with_layout(workload: Workload, layout: str, groups: int) -> Workload:
         owners, many = OWNERS[layout], {SHARED: 1, GROUPED: groups, OWN: workload.ranks}[layout]
         files = replace(stream.set, owner=owners, groups=many)
         streams.append(replace(stream if layout != OWN else _alone(stream), set=files))
-    made = f"layout {layout} asked for"
+    how = f"layout {layout} asked for"
     return replace(
         workload,
         name=f"{workload.name[:80]}-{layout}",
@@ -41,7 +41,7 @@ def with_layout(workload: Workload, layout: str, groups: int) -> Workload:
         provenance=(
             *workload.provenance,
             *(
-                Provenance(path=f"/streams/*/{key}", origin="assumed", how=made)
+                Provenance(path=f"/streams/*/{key}", origin="assumed", how=how)
                 for key in ("layout", "groups", "collective")
             ),
         ),

@@ -71,14 +71,14 @@ def scale(workload: Workload, ranks: int, rule: str) -> Workload:
             notes[index] = f"{s.name}: {_told(single, rule)}"
         scaled = _Scaled(old=old, new=ranks, weak=rule == "weak", single=single)
         many = groups or (1 if s.set.owner == ALL_RANKS else ranks)
-        made = replace(s, set=replace(s.set, groups=many))
-        return replace(made, steps=tuple(map(scaled.step, s.steps)))
+        regrouped = replace(s, set=replace(s.set, groups=many))
+        return replace(regrouped, steps=tuple(map(scaled.step, s.steps)))
 
     streams = tuple(stream(i, s) for i, s in enumerate(workload.streams))
-    made = f"scaled {rule}ly from {workload.ranks} to {ranks} ranks"
+    how = f"scaled {rule}ly from {workload.ranks} to {ranks} ranks"
     before = workload.source.notes
     if before:
-        before = (*before, f"The notes above are on {old} ranks; the workload was then {made}.")
+        before = (*before, f"The notes above are on {old} ranks; the workload was then {how}.")
     return replace(
         workload,
         name=f"{workload.name[:80]}-{rule}-{ranks}",
@@ -88,15 +88,15 @@ def scale(workload: Workload, ranks: int, rule: str) -> Workload:
         source=replace(workload.source, notes=(*before, *notes.values())),
         provenance=(
             *workload.provenance,
-            Provenance(path="/ranks", origin="assumed", how=made),
-            Provenance(path="/streams/*/groups", origin="derived", how=made),
-            Provenance(path="/streams/*/dumps/*/variables", origin="derived", how=made),
+            Provenance(path="/ranks", origin="assumed", how=how),
+            Provenance(path="/streams/*/groups", origin="derived", how=how),
+            Provenance(path="/streams/*/dumps/*/variables", origin="derived", how=how),
             *(
                 Provenance(
                     path=f"/streams/{i}/dumps/*/variables/*/decomposition",
                     origin="derived",
                     confidence="likely",
-                    how=f"{made}: {note.partition(': ')[2]}",
+                    how=f"{how}: {note.partition(': ')[2]}",
                 )
                 for i, note in notes.items()
             ),
@@ -123,10 +123,10 @@ class _Scaled:
     single: Aggregators | None
 
     def step(self, step: Step) -> Step:
-        made = step.mapped(self.instruction)
+        scaled = step.mapped(self.instruction)
         if not step.compute_s or not step.bytes:
-            return made
-        each = made.bytes / step.bytes / self._moving()  # of a rank that moves bytes
+            return scaled
+        each = scaled.bytes / step.bytes / self._moving()  # of a rank that moves bytes
 
         def shorter(instruction: Instruction) -> Instruction | None:
             if not isinstance(instruction, Compute):
@@ -134,7 +134,7 @@ class _Scaled:
             seconds = round(min(each, 1.0) * instruction.seconds, 6)
             return Compute(seconds) if seconds else None
 
-        return made.mapped(shorter)
+        return scaled.mapped(shorter)
 
     def instruction(self, instruction: Instruction) -> Instruction | None:
         match instruction:
@@ -283,8 +283,8 @@ def scale_bytes(workload: Workload, factor: float) -> Workload:
             if not rows:
                 rows = _multiplied(v.shape[0], factor, 1)
                 runs = tuple(_shared(v.decomposition.runs, rows))
-            made = replace(v.decomposition, runs=runs)
-            return replace(v, shape=(rows, *v.shape[1:]), decomposition=made)
+            decomposition = replace(v.decomposition, runs=runs)
+            return replace(v, shape=(rows, *v.shape[1:]), decomposition=decomposition)
         length = _multiplied(v.shape[longest], factor, 1)
         return replace(v, shape=(*v.shape[:longest], length, *v.shape[longest + 1 :]))
 

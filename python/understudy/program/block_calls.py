@@ -39,11 +39,11 @@ class Cut:
     @property
     def sizes(self) -> Sizes:
         """The transfers, whatever their order."""
-        found: Counter[int] = Counter()
+        counts: Counter[int] = Counter()
         for times, sizes in self.rounds:
             for size, n in sizes:
-                found[size] += times * n
-        return tuple(found.items())
+                counts[size] += times * n
+        return tuple(counts.items())
 
     @property
     def largest(self) -> int:
@@ -114,28 +114,28 @@ class Calls:
     @classmethod
     def of(cls, cuts: list[Cut | None], which: Whole, order: Order, counts: Whole) -> "Calls":
         """Those of blocks that are cut like this."""
-        known = [(0, 0, True) if cut is None else placed(order, cut) for cut in cuts]
-        sure = [each or (0, 0, True) for each in known]
+        placements = [(0, 0, True) if cut is None else placed(order, cut) for cut in cuts]
+        sure = [each or (0, 0, True) for each in placements]
         ranks = np.zeros(len(cuts), np.int64)
         np.add.at(ranks, which, counts)
-        made = cls(
+        calls = cls(
             cuts=cuts,
             which=which,
             transfers=np.array([0 if c is None else c.transfers for c in cuts], np.int64)[which],
             consecutive=np.array([c for c, _, _ in sure], np.int64)[which],
             sequential=np.array([s for _, s, _ in sure], np.int64)[which],
             exact=np.array([e for _, _, e in sure], np.bool_)[which],
-            by_chance=None in known,
+            by_chance=None in placements,
             runs=Counter(),
             boxes=Counter(),
         )
         for cut, many in zip(cuts, ranks.tolist(), strict=True):
             if cut is not None:
                 for size, number in cut.runs:
-                    made.runs[size] += many * number
+                    calls.runs[size] += many * number
                 for size, number in cut.sizes:
-                    made.boxes[size] += many * number
-        return made
+                    calls.boxes[size] += many * number
+        return calls
 
     def cut(self, s: int) -> Cut | None:
         """That of segment s."""

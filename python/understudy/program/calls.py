@@ -51,14 +51,14 @@ def calls_of(stream: Stream, ranks: int) -> Calls:
         for call in dumps.calls:
             if isinstance(call, Moved):
                 times = dumps.count * call.times * call.move.variable.count
-                made = call.sizes(by_runs)
+                call_sizes = call.sizes(by_runs)
                 if call.move.collective and not by_runs:
-                    collective += times * made.total()
+                    collective += times * call_sizes.total()
             elif isinstance(call, Rows):
-                times, made = dumps.count * call.times, call.sizes
+                times, call_sizes = dumps.count * call.times, call.sizes
             else:
                 continue
-            for size, number in made.items():
+            for size, number in call_sizes.items():
                 sizes[bin_of(size)] += times * number
     return Calls(
         count=sizes.total(), collective=collective, sizes=tuple(sizes[k] for k in range(len(BINS)))

@@ -35,7 +35,7 @@ class File:
     ranks: Mask
     end: Whole
     slope: Whole
-    known: Mask
+    recorded: Mask
 
 
 class Ranks:
@@ -50,8 +50,8 @@ class Ranks:
 
     def at(self, ends: Whole) -> Mask:
         """Mask of the ranks that they hold, before these ends, which divide all segments."""
-        found: Mask = self._has[np.searchsorted(self.ends, ends)]
-        return found
+        mask: Mask = self._has[np.searchsorted(self.ends, ends)]
+        return mask
 
 
 class Sums:
@@ -87,12 +87,12 @@ class Sums:
             suffix = "" if module == "POSIX" else "_AGG"
             self.sums[f"{module}_SIZE_{way}{suffix}_{BINS[bin_of(size)]}"] += times * number
 
-    def flushed(self, each: Whole | Mask, known: Whole | Mask) -> None:
+    def flushed(self, each: Whole | Mask, recorded: Whole | Mask) -> None:
         """So many flushes of each rank, and those by descriptors that Darshan knows."""
         self.count(FLUSHES[self.method], each)
         if self.method == "stdio" and self.lasting:
-            self.count("POSIX_FSYNCS", known)
-            self.taken.add((each > 0) & (known == 0))
+            self.count("POSIX_FSYNCS", recorded)
+            self.taken.add((each > 0) & (recorded == 0))
 
     def take(self, times: int) -> None:
         """Add so many dumps to the tally."""

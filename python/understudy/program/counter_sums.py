@@ -71,8 +71,8 @@ class Counting(Sums):
             case Opened():
                 self.open[set_, call.file] = self._opened(call, dumps)
             case Synced():
-                known = self.open[set_, call.file].known
-                self.flushed(call.ranks, call.ranks & known)
+                recorded = self.open[set_, call.file].recorded
+                self.flushed(call.ranks, call.ranks & recorded)
             case Closed():
                 self.open.pop((set_, call.file), None)
             case Operated():
@@ -89,19 +89,19 @@ class Counting(Sums):
     def _opened(self, opened: Opened, dumps: Dumps) -> File:
         ranks, leads = opened.ranks, opened.leads
         self._count_opens(opened, ranks & ~opened.lent, dumps)
-        known: Mask = ranks
+        recorded: Mask = ranks
         end: Whole = np.ones(len(ranks), np.int64)
         if self.method == "stdio":
-            known = ranks & ~leads if opened.fresh else ranks
+            recorded = ranks & ~leads if opened.fresh else ranks
             end = np.where(ranks & (leads | (not self.walk.writes)), 0, -1)
             if leads.any() and not opened.fresh:
                 # Darshan goes on to count from where the FILE before it ended.
                 self.tally.decline("STDIO_MAX_BYTE_WRITTEN")
             if self.looks_up or not self.walk.writes:
-                known = ranks & False
+                recorded = ranks & False
             if self.walk.is_read_open or opened.lent.any():  # where the other left it
                 self.tally.decline("STDIO_SEEKS", "STDIO_FLUSHES")
-        return File(ranks, end, self.none, known)
+        return File(ranks, end, self.none, recorded)
 
     def _count_opens(self, opened: Opened, ranks: Mask, dumps: Dumps) -> None:
         """The first rank of a file creates or empties it."""
@@ -113,9 +113,9 @@ class Counting(Sums):
             case "stdio":
                 self.count("STDIO_OPENS", ranks)
                 if self.walk.writes and not self.looks_up:
-                    known = ranks & ~leads if opened.fresh else ranks
-                    self.count("POSIX_OPENS", known)
-                    self.left.add(known)
+                    recorded = ranks & ~leads if opened.fresh else ranks
+                    self.count("POSIX_OPENS", recorded)
+                    self.left.add(recorded)
             case "mpiio" | "hdf5":
                 turns = any(isinstance(i, InTurn) for i in dumps.step.body)
                 alone = (self.segments.in_file(ranks.astype(np.int64)) == 1) | turns
@@ -158,7 +158,7 @@ class Counting(Sums):
         """Note the state for flushes and reads between writes."""
         move = moved.move
         times = np.full(len(self.none), move.variable.count)
-        written = Written(move, times, moved.calls, file.known)
+        written = Written(move, times, moved.calls, file.recorded)
         if move.lookups:
             self.looked.setdefault(move.variable.file, []).append(written)
             self._look_up(moved, move.lookups)
@@ -215,12 +215,12 @@ class Counting(Sums):
         has = moved.block.size > 0
         alone = self.segments.in_file(moved.ranks.astype(np.int64)) == 1
         cuts, which = moved.calls.cuts, moved.calls.which
-        one = np.array([c is not None and c.strands == 1 for c in cuts], np.bool_)[which]
+        single_strand = np.array([c is not None and c.strands == 1 for c in cuts], np.bool_)[which]
         first = np.array([0 if c is None else c.rounds[0][1][0][0] for c in cuts], np.int64)[which]
-        first = np.where(alone, moved.at, 0) + np.where(alone | one, first, 0)
+        first = np.where(alone, moved.at, 0) + np.where(alone | single_strand, first, 0)
         if not is_whole(lookups, first[has]):
             self.tally.decline("BYTES_READ", "SIZE_READ")
-        if not (alone | one)[has].all():
+        if not (alone | single_strand)[has].all():
             self.tally.decline("_READS", "STDIO_SEEKS")
         if self.direct:  # a read that is not aligned is two
             self.tally.decline("_READS", "BYTES_READ", "SIZE_READ")
@@ -261,8 +261,8 @@ class Counting(Sums):
             self.sums[f"POSIX_CONSEC_{way}S"] += int(consecutive[has].sum())
             self.sums[f"POSIX_SEQ_{way}S"] += int(sequential[has].sum())
         else:
-            made = count * sum(calls.runs.values())
-            self.sums["STDIO_SEEKS"] += made - int(consecutive[has].sum())
+            call_count = count * sum(calls.runs.values())
+            self.sums["STDIO_SEEKS"] += call_count - int(consecutive[has].sum())
         file.end = np.where(has, end + (count - 1) * whole, file.end)
         file.slope = np.where(has, slope, file.slope)
 
@@ -300,13 +300,13 @@ class Counting(Sums):
         direct = self.direct and self.method in ("posix", "stdio")
         if direct and any(size % PAGE for size in sizes) and cut.transfers > 1:
             self._decline_split(way)
-        made = directly(sizes) if direct else sizes
-        self.note_calls(way, made, number, "INDEP_" if self.method == "mpiio" else "")
+        call_sizes = directly(sizes) if direct else sizes
+        self.note_calls(way, call_sizes, number, "INDEP_" if self.method == "mpiio" else "")
         row = sum(size * times for size, times in sizes.items())
         if self.method in ("posix", "stdio"):
             self.tally.top(f"{TOPS[self.method]}_MAX_BYTE_{MOVED[way]}", row - 1)
         if self.method == "posix":
-            self._go_on(way, number * (sum(made.values()) - 1))
+            self._go_on(way, number * (sum(call_sizes.values()) - 1))
             begin = Places(np.zeros(1, np.int64), np.ones(1, np.int64))
             inside = unaligned_of(cut, begin) if alone and not direct else None
             if inside is None:
@@ -336,24 +336,24 @@ class Counting(Sums):
                 for s in range(len(each)):
                     more, state[s] = flushes_of(state[s], written, s, times if lasts else 1, every)
                     each[s] += more if lasts else times * more
-            self.flushed(each, each * written[0].known)
+            self.flushed(each, each * written[0].recorded)
         for file, written in self.looked.items():
             for j, times in shares:
                 key = (last - j) % sets, file
-                found = self._unread.setdefault(key, [(0, 0)] * len(self.none))
-                looked_up(self, written, found, times, lasts)
+                unread = self._unread.setdefault(key, [(0, 0)] * len(self.none))
+                looked_up(self, written, unread, times, lasts)
         self.take(1)
 
 
 def directly(sizes: Mapping[int, int]) -> Mapping[int, int]:
     """Calls that begin with a page, with the pages of each apart from the bytes behind them."""
-    made: Counter[int] = Counter()
+    split_sizes: Counter[int] = Counter()
     for size, number in sizes.items():
         pages = size - size % PAGE
         for part in (pages, size - pages):
             if part:
-                made[part] += number
-    return made
+                split_sizes[part] += number
+    return split_sizes
 
 
 def is_aligned(moved: Moved) -> bool:

@@ -72,16 +72,16 @@ RECORDS = "records"  # files of a rank, each once
 def total(parts: Sequence[Mapping[str, Counters]]) -> Mapping[str, Counters]:
     """Counters of several sets together: sums and, of MAX_…, maxima; None where one is None."""
     modules = [m for m in COUNTERS if any(m in part for part in parts)]
-    made: dict[str, Counters] = {}
+    totals: dict[str, Counters] = {}
     for module in modules:
         rows = [part[module] for part in parts if module in part]
-        made[module] = {}
+        totals[module] = {}
         for name in COUNTERS[module]:
             values = [row[name] for row in rows]
-            known = [v for v in values if v is not None]
+            numbers = [v for v in values if v is not None]
             join = max if "_MAX_" in name else sum
-            made[module][name] = join(known) if len(known) == len(values) else None
-    return made
+            totals[module][name] = join(numbers) if len(numbers) == len(values) else None
+    return totals
 
 
 class Tally:
@@ -118,12 +118,12 @@ class Tally:
     def counters(self, method: str) -> Mapping[str, Counters]:
         """By module; what a library decides is None."""
         of_library = _OF_LIBRARY.get(method, ())
-        known = _KNOWN_BELOW.get(method, ())
-        made: dict[str, Counters] = {}
+        below = _KNOWN_BELOW.get(method, ())
+        by_module: dict[str, Counters] = {}
         for module in MODULES[method]:
-            made[module] = {}
+            by_module[module] = {}
             for name in COUNTERS[module]:
-                hidden = name in self.unknown or (module in of_library and name not in known)
+                hidden = name in self.unknown or (module in of_library and name not in below)
                 value = self.tops.get(name, 0) if "_MAX_" in name else self.sums[name]
-                made[module][name] = None if hidden else value
-        return made
+                by_module[module][name] = None if hidden else value
+        return by_module

@@ -30,8 +30,8 @@ def old_schema() -> dict[str, Any]:
 
 
 def _schema(name: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((where("schemas") / name).read_text(encoding="utf-8"))
-    return found
+    schema: dict[str, Any] = json.loads((where("schemas") / name).read_text(encoding="utf-8"))
+    return schema
 
 
 def laid_out(row: dict[str, Any]) -> str:

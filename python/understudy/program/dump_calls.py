@@ -134,9 +134,9 @@ class State:
 
     def settled(self, name: str) -> Place | None:
         """Where a variable is in all dumps; None: that depends on the dump."""
-        found = [(d.places[name], d.count) for d in self.dumps if name in d.places]
-        (at, slope, _), _ = found[0]
-        same = all(np.array_equal(p, at) and not (n > 1 and g.any()) for (p, _, g), n in found)
+        places = [(d.places[name], d.count) for d in self.dumps if name in d.places]
+        (at, slope, _), _ = places[0]
+        same = all(np.array_equal(p, at) and not (n > 1 and g.any()) for (p, _, g), n in places)
         return (at, slope, self.none) if same else None
 
     def lent(self, file: int, mask: Mask, time_s: float) -> Mask:
@@ -144,8 +144,8 @@ class State:
         others = self.writer.open_at(time_s).get(file) if self.writer else None
         if others is None:
             return mask & False
-        mine, its = (self.segments.in_file(m.astype(np.int64)) for m in (mask, others))
-        lent: Mask = mask & (mine == its)
+        readers, openers = (self.segments.in_file(m.astype(np.int64)) for m in (mask, others))
+        lent: Mask = mask & (readers == openers)
         return lent
 
     def open_at(self, time_s: float) -> dict[int, Mask]:

@@ -43,16 +43,16 @@ def evaluate_set(program: Program, files: FileSet) -> list["Walk"]:
     """Walks of the streams of a set of files."""
     streams = [t for t in program.streams if t.set == files]
     segments = segments_of(streams, program.ranks)
-    made: list[Walk] = []
+    prepared: list[Walk] = []
     played: list[Walk] = []
     for stream in streams:
         if files.prepared and not borrows(stream):
-            made.append(Walk(preparing(stream), segments, made, prepares=True))
+            prepared.append(Walk(preparing(stream), segments, prepared, prepares=True))
         is_read = any(t.last == stream.name and reads_open(t, streams) for t in streams)
         played.append(Walk(stream, segments, played, is_read_open=is_read))
-    for walk in (*made, *played):
+    for walk in (*prepared, *played):
         _close_last(walk, [other for other in played if other.writer is walk])
-    return [*made, *played]
+    return [*prepared, *played]
 
 
 @lru_cache(maxsize=64)
@@ -157,7 +157,7 @@ class Walk(State):
         """So many equal dumps, of a step whose first one is `begin`."""
         body = Dump(self, step, first, step.start_s(first - begin))
         calls = [*body.calls(step.body), *body.closes_last()]
-        made = Dumps(
+        dumps = Dumps(
             step=step,
             first=first,
             number=first - begin,
@@ -178,7 +178,7 @@ class Walk(State):
             name: (at + (count - 1) * growth, slope, self.none)
             for name, (at, slope, growth) in self.places.items()
         }
-        return made
+        return dumps
 
 
 def _exchanges(at: Mapping[str, str | None]) -> bool:

@@ -16,7 +16,7 @@ class Written:
     move: Move
     times: Whole
     calls: Calls
-    known: Mask
+    recorded: Mask
 
 
 def flushes_of(

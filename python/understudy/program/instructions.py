@@ -451,8 +451,7 @@ class Stream:
     @cached_property
     def collective(self) -> bool:
         """True if ranks make all its calls together."""
-        made = {move.collective for move in self.moves}
-        return made == {True}
+        return {move.collective for move in self.moves} == {True}
 
     @cached_property
     def sync(self) -> bool:
@@ -544,13 +543,13 @@ class Program:
 
 def mapped(body: Body, change: Change) -> Body:
     """The body with each instruction but loops changed, or left out where that is None."""
-    made = (
+    changed = (
         replace(i, body=mapped(i.body, change))
         if isinstance(i, Passes | InTurn | Files)
         else change(i)
         for i in body
     )
-    return tuple(i for i in made if i is not None)
+    return tuple(i for i in changed if i is not None)
 
 
 def flat(body: Body) -> Iterator[Instruction]:

@@ -180,7 +180,7 @@ def _extension_faults(streams: Sequence[Pattern], i: int) -> Iterator[Fault]:
         yield "files", f"expected new or rewrite, since it extends a stream, got {stream.files}"
     if stream.layout == "flood":
         yield "layout", "expected shared, file-per-process or grouped, since it extends a stream"
-    for key, mine, its in (
+    for key, value, base_value in (
         ("operation", stream.operation, base.operation),
         ("files", stream.files, base.files),
         ("names", stream.names, base.names),
@@ -188,11 +188,14 @@ def _extension_faults(streams: Sequence[Pattern], i: int) -> Iterator[Fault]:
         ("groups", stream.groups, base.groups),
         ("dumps", stream.dump_count, base.dump_count),
     ):
-        if mine != its:
-            yield key, f"expected {its}, as the stream {base.name} that it extends, got {mine}"
-    for key, one in (("turns", stream), ("extends", base)):
-        if one.turns:
-            yield key, "expected false" if one is stream else "expected a stream without turns"
+        if value != base_value:
+            yield (
+                key,
+                f"expected {base_value}, as the stream {base.name} that it extends, got {value}",
+            )
+    for key, pattern in (("turns", stream), ("extends", base)):
+        if pattern.turns:
+            yield key, "expected false" if pattern is stream else "expected a stream without turns"
     if any(d.continues for d in (*stream.dumps, *base.dumps)):
         yield "extends", "expected streams whose dumps do not continue"
     if _files(stream) > _files(base):
@@ -201,14 +204,14 @@ def _extension_faults(streams: Sequence[Pattern], i: int) -> Iterator[Fault]:
             f"expected file indices below {_files(base)}, as those of the stream "
             f"{base.name} that it extends",
         )
-    for k, ((own, _), (its_s, _)) in enumerate(
+    for k, ((time_s, _), (its_s, _)) in enumerate(
         zip(stream.expanded(), base.expanded(), strict=False)
     ):
-        if own < its_s:
+        if time_s < its_s:
             yield (
                 "dumps",
                 f"expected dump {k} at {its_s} or later, as that of the "
-                f"stream {base.name} that it extends, got {own}",
+                f"stream {base.name} that it extends, got {time_s}",
             )
 
 
@@ -267,11 +270,11 @@ def _place_faults(streams: Sequence[Pattern], i: int) -> Iterator[Fault]:
             return
     base = stream
     if stream.reads is not None:
-        found = next((s for s in streams[:i] if s.name == stream.reads), None)
-        if found is None:
+        writer = next((s for s in streams[:i] if s.name == stream.reads), None)
+        if writer is None:
             yield "reads", f"expected the name of a stream before it, got {stream.reads!r}"
             return
-        base = found
+        base = writer
         wrong = list(_reader_faults(stream, base))
         yield from wrong
         if wrong:
@@ -289,8 +292,8 @@ def _place_faults(streams: Sequence[Pattern], i: int) -> Iterator[Fault]:
 
 def can_read(stream: Pattern, base: Pattern) -> bool:
     """True if a stream can read the files of an earlier one."""
-    own = replace(stream, reads=base.name)
-    return next(_place_faults((base, own), 1), None) is None
+    reader = replace(stream, reads=base.name)
+    return next(_place_faults((base, reader), 1), None) is None
 
 
 def can_extend(stream: Pattern, base: Pattern) -> bool:

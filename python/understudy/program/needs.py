@@ -26,9 +26,9 @@ def needs(program: Program) -> dict[str, frozenset[str]]:
 def _needs(stream: Stream, streams: Sequence[Stream]) -> Iterator[str]:
     owner = next(t for t in streams if t.name == stream.set.name)
     opens = list(opening(stream))
-    own, last = owner is stream, borrows(stream)
+    owns_files, last = owner is stream, borrows(stream)
     again = stream.set.names is not None and contents(stream) > stream.set.names
-    keeps = own and any(o.mode == KEEP for o in opens)
+    keeps = owns_files and any(o.mode == KEEP for o in opens)
     if again and keeps and stream.set.numbered:
         yield "update"
     if again and not stream.set.numbered and not stream.closes:

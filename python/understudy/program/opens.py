@@ -79,17 +79,17 @@ def opens_of(stream: Stream, ranks: int, writer: Stream | None = None) -> int:
     reads, are not opened where they are open."""
     before = [writer] if writer and writer.name == stream.last else []
     walk = walk_of(stream, ranks, *before)
-    found = 0
+    total = 0
     for dumps in walk.dumps:
         for call in dumps.calls:
             if isinstance(call, Opened):
                 each = walk.segments.counts[call.ranks & ~call.lent]
-                found += dumps.count * int(each.sum())
+                total += dumps.count * int(each.sum())
             elif isinstance(call, Rows):
-                found += dumps.count * call.times * call.number
-    found += sum(dumps * calls.opens for calls, dumps in calls_of_system(stream))
-    made = [(s, i) for s in stream.steps for i in flat(s.body) if isinstance(i, Operate)]
-    return found + sum(s.count * i.count for s, i in made if i.kind in ("open", "create"))
+                total += dumps.count * call.times * call.number
+    total += sum(dumps * calls.opens for calls, dumps in calls_of_system(stream))
+    operations = [(s, i) for s in stream.steps for i in flat(s.body) if isinstance(i, Operate)]
+    return total + sum(s.count * i.count for s, i in operations if i.kind in ("open", "create"))
 
 
 def prepared_opens(stream: Stream, ranks: int) -> tuple[int, int]:

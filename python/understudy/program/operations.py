@@ -55,32 +55,32 @@ class _Operations:
     def _act(self, name: str) -> None:
         """On a descriptor of each data file in turn, or on one that is opened for it."""
         counting, each = self._counting, self._call.each
-        own = self._call.rows is None and counting.method in ("posix", "stdio")
-        by_name = (self._files == 0) | (not own)
+        by_descriptor = self._call.rows is None and counting.method in ("posix", "stdio")
+        by_name = (self._files == 0) | (not by_descriptor)
         targets = np.maximum(self._files, 1)
         counting.count("POSIX_OPENS", np.where(by_name, np.minimum(each, targets), 0))
         counting.count(name, np.where(by_name, each, 0))
         for file, before in self._before:
             share = each // targets + (before < each % targets)
-            counting.count(name, np.where(~by_name & file.ranks & file.known, share, 0))
-            counting.taken.add(~by_name & file.ranks & ~file.known & (share > 0))
+            counting.count(name, np.where(~by_name & file.ranks & file.recorded, share, 0))
+            counting.taken.add(~by_name & file.ranks & ~file.recorded & (share > 0))
 
 
 def lacking(stream: Stream, segments: Segments) -> int:
     """Files that the operations of the ranks need and do not create."""
-    made = _Made(np.zeros(len(segments.starts), np.int64))
+    created = _Created(np.zeros(len(segments.starts), np.int64))
     for step in stream.steps:
-        made.go_on(segments, step)
-    return int((made.lacking * segments.counts).sum())
+        created.go_on(segments, step)
+    return int((created.lacking * segments.counts).sum())
 
 
-class _Made:
+class _Created:
     """Files that the operations of each rank make, need and remove, and how many of those that
     they need are lacking."""
 
     def __init__(self, none: Whole) -> None:
         self._none = none
-        self._made, self._first, self._renamed, self.lacking = none, none, none, none
+        self._created, self._first, self._renamed, self.lacking = none, none, none, none
 
     def go_on(self, segments: Segments, step: Step) -> None:
         """Behind the dumps of a step."""
@@ -95,10 +95,10 @@ class _Made:
         data = self._none.astype(np.bool_)
         for variable in variables_of(iter([step.body])):
             data = data | (segments.block(variable, False).size > 0)
-        made, first, renamed = self._made, self._first, self._renamed
+        created, first, renamed = self._created, self._first, self._renamed
         # What is lacking grows evenly, or does not grow, up to a dump and from it on.
         for k in {0, step.count - 1}:
-            end = made + (k + 1) * creates
+            end = created + (k + 1) * creates
             gone = first + k * unlinks
             lacks = np.where(~data & (acts > 0), gone + 1 - end, 0)
             moved = np.maximum(
@@ -108,5 +108,5 @@ class _Made:
             moved = np.where(renames > 0, moved, renamed)
             lacks = np.maximum(np.maximum(lacks, moved - end), gone + unlinks - end)
             self.lacking = np.maximum(self.lacking, lacks)
-        self._made, self._renamed = made + step.count * creates, moved
+        self._created, self._renamed = created + step.count * creates, moved
         self._first = first + step.count * unlinks

@@ -38,10 +38,10 @@ class Places:
 
 def joined(at: Whole, calls: Whole) -> Places:
     """All calls of each place."""
-    found, which = np.unique(at, return_inverse=True)
-    sums = np.zeros(len(found), np.int64)
+    unique_places, which = np.unique(at, return_inverse=True)
+    sums = np.zeros(len(unique_places), np.int64)
     np.add.at(sums, which.ravel(), calls)
-    return Places(found, sums)
+    return Places(unique_places, sums)
 
 
 def unaligned(moved: Moved, dumps: int) -> int | None:
@@ -57,18 +57,18 @@ def unaligned(moved: Moved, dumps: int) -> int | None:
         if cut is None or cut.strands != 1:
             return None
         at = np.array([moved.at[s] % PAGE])
-        one: Places | None = Places(at, np.ones(1, np.int64))
+        places: Places | None = Places(at, np.ones(1, np.int64))
         slope = int(moved.slope[s] + block.slope[s])
         for step, times in (
             (slope, int(block.segments.counts[s])),
             (int(block.whole[s]), moved.move.variable.count),
             (int(moved.growth[s]), dumps),
         ):
-            one = None if one is None else one.spread(step, times)
-        found = None if one is None else unaligned_of(cut, one)
-        if found is None:
+            places = None if places is None else places.spread(step, times)
+        count = None if places is None else unaligned_of(cut, places)
+        if count is None:
             return None
-        total += found
+        total += count
     return total
 
 

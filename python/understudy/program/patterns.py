@@ -206,12 +206,12 @@ class Pattern:
 
 def streams_of(patterns: Iterable[Pattern], ranks: int) -> tuple[Stream, ...]:
     """Streams of the patterns, those that go into files of others behind these."""
-    made: list[Stream] = []
+    streams: list[Stream] = []
     before: dict[str, Stream] = {}
     for pattern in patterns:
-        made.append(_stream(pattern, ranks, before))
-        before[pattern.name] = made[-1]
-    return tuple(made)
+        streams.append(_stream(pattern, ranks, before))
+        before[pattern.name] = streams[-1]
+    return tuple(streams)
 
 
 def stream_of(pattern: Pattern, ranks: int) -> Stream:
@@ -272,7 +272,7 @@ class _Builder:
         self._writes = stream.operation == "write"
         self._flood = stream.layout == "flood"
         self._order = CONSECUTIVE if self._flood else stream.order
-        self._made: dict[tuple[Any, ...], Body] = {}  # bodies and moves that dumps share
+        self._bodies: dict[tuple[Any, ...], Body] = {}  # bodies and moves that dumps share
 
     def steps(self) -> Iterator[Step]:
         for part in self._parts():
@@ -290,9 +290,9 @@ class _Builder:
         dump = part.dump
         does = (id(dump.variables), id(dump.calls), dump.operations, dump.compute_s, dump.skew)
         key = (*does, dump.continues, part.opens, part.closes)
-        if key not in self._made:
-            self._made[key] = tuple(self._body(part))
-        return self._made[key]
+        if key not in self._bodies:
+            self._bodies[key] = tuple(self._body(part))
+        return self._bodies[key]
 
     def _parts(self) -> Iterator[_Part]:
         """Entries, divided where not all of their dumps open and close files alike."""
@@ -397,9 +397,9 @@ class _Builder:
 
     def _moved(self, dump: Dump) -> Body:
         key = (id(dump.variables),)
-        if key not in self._made:
-            self._made[key] = tuple(map(self._move, dump.variables))
-        return self._made[key]
+        if key not in self._bodies:
+            self._bodies[key] = tuple(map(self._move, dump.variables))
+        return self._bodies[key]
 
     def _move(self, variable: Variable) -> Move:
         stream = self._stream

@@ -42,13 +42,13 @@ from understudy.program.segments import masks_of
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Predicted:
     """The counters of a set of files, by module, of the calls that stand for the application's
-    (`calls`) and of those that only the player makes, before it takes time (`own`); the former's
-    data calls by size; and when the first and the last dump of its streams are due."""
+    (`calls`) and of those that only the player makes, before it takes time (`prepared`); the
+    former's data calls by size; and when the first and the last dump of its streams are due."""
 
     name: str
     streams: tuple[str, ...]
     calls: Mapping[str, Counters]
-    own: Mapping[str, Counters]
+    prepared: Mapping[str, Counters]
     sizes: Mapping[str, Counter[int]]
     first_s: float
     last_s: float
@@ -56,7 +56,7 @@ class Predicted:
     @property
     def all(self) -> Mapping[str, Counters]:
         """Counters that the log of a run will have."""
-        return total([self.calls, self.own])
+        return total([self.calls, self.prepared])
 
 
 def predict(program: Program) -> tuple[Predicted, ...]:
@@ -88,8 +88,8 @@ def _meet(some: Sequence[Ranks], others: Sequence[Ranks]) -> bool:
     if not some:
         return False
     ends = np.unique(np.concatenate([each.ends for each in (*some, *others)]))
-    one, other = (np.any([e.at(ends) for e in part], axis=0) for part in (some, others))
-    return bool((one & other).any())
+    in_some, in_others = (np.any([e.at(ends) for e in part], axis=0) for part in (some, others))
+    return bool((in_some & in_others).any())
 
 
 class _Set:
@@ -98,16 +98,18 @@ class _Set:
     def __init__(self, program: Program, each: FileSet, streams: tuple[Stream, ...]) -> None:
         self._set, self._threads = each, streams
         self.calls = {stream.method: Tally() for stream in streams}
-        self.own = {stream.method: Tally() for stream in streams}
+        self.prepared = {stream.method: Tally() for stream in streams}
         self.plays: list[Counting] = []
         switches = 0
         for walk in evaluate_set(program, each) if PLAYED.issuperset(self.calls) else ():
-            stream, own = walk.stream, self.own[walk.stream.method]
-            self.plays.append(Counting(walk, own if walk.prepares else self.calls[stream.method]))
+            stream, tally = walk.stream, self.prepared[walk.stream.method]
+            self.plays.append(
+                Counting(walk, tally if walk.prepares else self.calls[stream.method])
+            )
             if walk.prepares:
                 switches += _records(self.plays[-1])
             else:
-                own.add("POSIX_OPENS", lacking(stream, walk.segments))
+                tally.add("POSIX_OPENS", lacking(stream, walk.segments))
                 _note_calls(stream, self.calls[stream.method])
         self._note_switches(switches)
         if len(streams) > 1 and any(_stays_open(t) for t in streams):
@@ -137,7 +139,7 @@ class _Set:
             name=self._set.name,
             streams=tuple(t.name for t in self._threads),
             calls=_of_methods(self.calls),
-            own=_of_methods({m: t for m, t in self.own.items() if t}),
+            prepared=_of_methods({m: t for m, t in self.prepared.items() if t}),
             sizes={m: t.sizes(TOPS[m]) for m, t in self.calls.items() if m in TOPS},
             first_s=min(t.steps[0].time_s for t in self._threads),
             last_s=max(t.steps[-1].start_s(t.steps[-1].count - 1) for t in self._threads),
@@ -169,14 +171,14 @@ def _records(counting: Counting) -> int:
     if walk.stream.set.owner == EACH_ROW:
         return counting.tally.sums[RECORDS]
     sets = walk.sets if walk.names else 0
-    found: Counter[tuple[int, ...]] = Counter()
+    dump_counts: Counter[tuple[int, ...]] = Counter()
     for i, dumps in enumerate(() if sets else walk.dumps):
-        found[(i,)] += dumps.count
+        dump_counts[(i,)] += dumps.count
     for j in range(sets):
         hits = (i for i, d in enumerate(walk.dumps) if (j - d.content) % sets < d.count)
-        found[tuple(hits) if not walk.appends else tuple(range(len(walk.dumps)))] += 1
+        dump_counts[tuple(hits) if not walk.appends else tuple(range(len(walk.dumps)))] += 1
     total = 0
-    for which, times in found.items():
+    for which, times in dump_counts.items():
         variables = variables_of(walk.dumps[i].step.body for i in which)
         for mask in masks_of(walk.segments, variables).values():
             total += times * int(walk.segments.counts[mask].sum())

@@ -21,21 +21,21 @@ def looked_up(
 ) -> None:
     """Count the reads between the writes of a file in so many equal dumps; `lasts`: what was
     written since the last one counts on from dump to dump."""
-    found = written[0].move.lookups
-    assert found, "it looks up"
+    lookups = written[0].move.lookups
+    assert lookups, "it looks up"
     reads, times, last = sums.none.copy(), sums.none.copy(), sums.none.copy()
     for s, (unread, before) in enumerate(state):
         count = dumps if lasts else 1
-        more, unread = flushes_of(unread, written, s, count, found.every_bytes, carry=True)
+        more, unread = flushes_of(unread, written, s, count, lookups.every_bytes, carry=True)
         state[s] = unread, before + more
-        each = int((before + more) * found.calls) - int(before * found.calls)
+        each = int((before + more) * lookups.calls) - int(before * lookups.calls)
         reads[s], times[s] = (dumps // count) * each, (dumps // count) * min(each, more)
-        last[s] = (dumps // count) * _ends_with(written, s, unread, found.every_bytes)
+        last[s] = (dumps // count) * _ends_with(written, s, unread, lookups.every_bytes)
     whole = int((reads * sums.segments.counts).sum())
-    sums.note_calls("READ", {found.transfer_bytes: whole}, 1)
+    sums.note_calls("READ", {lookups.transfer_bytes: whole}, 1)
     if sums.method == "stdio":
         sums.count("STDIO_SEEKS", reads + times - (last if not lasts else sums.none))
-        if lasts or found.calls < 1:
+        if lasts or lookups.calls < 1:
             sums.tally.decline("STDIO_SEEKS")
     sums.tally.decline(
         f"{sums.method.upper()}_MAX_BYTE_READ", "CONSEC_READS", "SEQ_READS", "RW_SWITCHES"
@@ -69,22 +69,22 @@ def lookups_of(stream: Stream, ranks: int) -> tuple[int, int, int]:
     """About how many reads a stream makes between its writes, their bytes, and of how many each,
     as if each file were of one rank."""
     calls = moved = size = 0
-    found: Lookups | None = None
+    lookups: Lookups | None = None
     segments = segments_of([stream], ranks)
     content: Whole = np.zeros(len(segments.counts), np.int64)
 
     def end(times: int) -> None:
         nonlocal calls, moved, size
-        if found is not None:
+        if lookups is not None:
             for written, number in zip(content.tolist(), segments.counts.tolist(), strict=True):
-                calls += times * number * int(written // found.every_bytes * found.calls)
-                moved += times * number * bytes_of_reads(found, written)
-            size = found.transfer_bytes
+                calls += times * number * int(written // lookups.every_bytes * lookups.calls)
+                moved += times * number * bytes_of_reads(lookups, written)
+            size = lookups.transfer_bytes
 
     for step in stream.steps:
         here: Whole = np.zeros(len(segments.counts), np.int64)
         for move, _ in moves(step.body):
-            found = move.lookups or found
+            lookups = move.lookups or lookups
             block = segments.block(move.variable, False)
             here = here + move.variable.count * block.size
         if not stream.set.numbered or not begins_content(step):

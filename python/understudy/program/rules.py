@@ -383,14 +383,17 @@ def _base_faults(streams: Sequence[Stream], i: int) -> Iterator[Fault]:
 
 def _behind_faults(stream: Stream, base: Stream) -> Iterator[Fault]:
     """Faults of one whose bytes go behind those of another, dump by dump."""
-    for one in (stream, base):
-        if one.set.numbered and any(step.continues for step in one.steps):
-            yield "steps", f"expected begin in each step of {one.name}, as one is behind the other"
+    for each in (stream, base):
+        if each.set.numbered and any(step.continues for step in each.steps):
+            yield (
+                "steps",
+                f"expected begin in each step of {each.name}, as one is behind the other",
+            )
             return
-    for k, (own, its) in enumerate(zip(stream.expanded(), base.expanded(), strict=False)):
-        if own.time_s < its.time_s:
-            expected = f"expected dump {k} at {its.time_s} or later, as that of {base.name}"
-            yield "steps", f"{expected}, got {own.time_s}"
+    for k, (dump, base_dump) in enumerate(zip(stream.expanded(), base.expanded(), strict=False)):
+        if dump.time_s < base_dump.time_s:
+            expected = f"expected dump {k} at {base_dump.time_s} or later, as that of {base.name}"
+            yield "steps", f"{expected}, got {dump.time_s}"
             return
 
 
@@ -400,9 +403,13 @@ def _place_faults(streams: Sequence[Stream], i: int) -> Iterator[Fault]:
     base = next((s for s in streams[:i] if s.name == stream.last), stream)
     if base is stream and all(move.at is None for move in stream.moves):
         return
-    made = unplaced(stream, stream.steps, base, base.steps)
-    for j, k, message in made:
-        moved = [key for key, one, _ in placed(stream.steps[j].body) if isinstance(one, Move)]
+    misplaced = unplaced(stream, stream.steps, base, base.steps)
+    for j, k, message in misplaced:
+        moved = [
+            key
+            for key, instruction, _ in placed(stream.steps[j].body)
+            if isinstance(instruction, Move)
+        ]
         yield f"steps[{j}].{'do' if k is None else f'{moved[k]}.at'}", message
 
 
@@ -415,20 +422,22 @@ def unplaced(
     """The first variable without the place that it names, or reads beyond the end of the files: of
     which dump, and which variable of it."""
     files = Contents(base)
-    own = base is stream
+    owns_files = base is stream
     at = written = 0  # the entry that is written next, and how many of its dumps are
     for j, dump in enumerate(dumps):
-        for time_s in _moments(dump, () if own else entries, again=own and files.goes_on(dump)):
-            while not own and at < len(entries):
+        for time_s in _moments(
+            dump, () if owns_files else entries, again=owns_files and files.goes_on(dump)
+        ):
+            while not owns_files and at < len(entries):
                 started = entries[at].started(time_s)
                 files.write(entries[at], started - written)
                 written = started
                 if started < entries[at].count:
                     break
                 at, written = at + 1, 0
-            found = next(_unplaced_of(dump, files, own), None)
-            if found is not None:
-                yield j, *found
+            fault = next(_unplaced_of(dump, files, owns_files), None)
+            if fault is not None:
+                yield j, *fault
                 return
 
 
@@ -444,27 +453,27 @@ def _moments(dump: Step | Dump, entries: Iterable[Step | Dump], again: bool) -> 
 
 
 def _unplaced_of(
-    dump: Step | Dump, files: "Contents", own: bool
+    dump: Step | Dump, files: "Contents", owns_files: bool
 ) -> Iterator[tuple[int | None, str]]:
     """Faults of a dump that finds these contents or, if the files are its own, makes them."""
-    if own:
+    if owns_files:
         files.begin(dump)
     for k, variable in enumerate(dump.variables):
         place = files.places.get(variable.at or "")
         if variable.at is None:
             fits = True
-        elif own:
+        elif owns_files:
             fits = place is not None and variable.has_place_of(place.variable)
         else:
             fits = place is not None and variable.file == place.variable.file
         if not fits:
-            like = "count, type, shape, decomposition and file" if own else "file"
+            like = "count, type, shape, decomposition and file" if owns_files else "file"
             expected = f"expected a variable in the files with the same {like}"
             yield k, f"{expected}, got {variable.at!r}"
             return
-        if own:
+        if owns_files:
             files.add(variable)
-    if not own and (wrong := files.beyond(dump)):
+    if not owns_files and (wrong := files.beyond(dump)):
         yield None, wrong
 
 

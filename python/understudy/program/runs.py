@@ -70,10 +70,10 @@ class Moved:
     def sizes(self, by_runs: bool) -> Counter[int]:
         """The calls of all ranks by size, for one of the variables: `by_runs` one for each run of
         bytes, else one for each transfer, with the empty ones of those that are collective."""
-        found = Counter(self.calls.runs if by_runs else self.calls.boxes)
+        counts = Counter(self.calls.runs if by_runs else self.calls.boxes)
         if not by_runs and (idle := int((self.idle * self.block.segments.counts).sum())):
-            found[0] += idle
-        return found
+            counts[0] += idle
+        return counts
 
     @property
     def takes_part(self) -> Mask:
@@ -99,12 +99,12 @@ class Rows:
     @property
     def sizes(self) -> Counter[int]:
         """The calls of all ranks by size."""
-        found: Counter[int] = Counter()
+        counts: Counter[int] = Counter()
         for move, block, calls in self.moves:
             cut = next((c for c in calls.cuts if c is not None), None)
             for size, times in cut.sizes if cut else ():
-                found[size] += times * _rows(move, block)
-        return found
+                counts[size] += times * _rows(move, block)
+        return counts
 
 
 def _rows(move: Move, block: Block) -> int:

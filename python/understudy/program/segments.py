@@ -44,12 +44,12 @@ class Segments:
         self.ends = ends
         self.starts: Whole = np.concatenate([[0], ends[:-1]]).astype(np.int64)
         self.counts: Whole = ends - self.starts
-        own = self.groups == self.ranks
-        self.group: Whole = self.starts if own else self.starts * self.groups // self.ranks
+        per_rank = self.groups == self.ranks
+        self.group: Whole = self.starts if per_rank else self.starts * self.groups // self.ranks
         firsts = -(-self.group * self.ranks // self.groups)
-        self.firsts: Whole = self.starts if own else firsts
+        self.firsts: Whole = self.starts if per_rank else firsts
         behind = -(-(self.group + 1) * self.ranks // self.groups)
-        self.behind: Whole = self.starts + 1 if own else behind
+        self.behind: Whole = self.starts + 1 if per_rank else behind
         self._blocks: dict[tuple[Variable, bool], Block] = {}
 
     @property

@@ -19,17 +19,17 @@ def syncs_of(stream: Stream, ranks: int) -> int:
     """Flushes of all ranks. Those after so many bytes are counted as if one rank had all bytes of
     a dump."""
     walk = walk_of(stream, ranks)
-    found = sum(dumps * calls.kinds["sync"] for calls, dumps in calls_of_system(stream))
+    total = sum(dumps * calls.kinds["sync"] for calls, dumps in calls_of_system(stream))
     for dumps in walk.dumps if walk.writes else ():
         step = dumps.step
         if every := _every(stream, step):
-            found += dumps.count * (moved_bytes(step.body) // every)
+            total += dumps.count * (moved_bytes(step.body) // every)
         for call in dumps.calls:
             if isinstance(call, Synced):
-                found += dumps.count * int(walk.segments.counts[call.ranks].sum())
+                total += dumps.count * int(walk.segments.counts[call.ranks].sum())
             elif isinstance(call, Rows) and syncs(step):
-                found += dumps.count * call.times * call.number
-    return found
+                total += dumps.count * call.times * call.number
+    return total
 
 
 def surely_synced(stream: Stream, ranks: int) -> int:

@@ -66,10 +66,10 @@ class CallList:
     @cached_property
     def kinds(self) -> Counter[str]:
         """Calls of all ranks by kind."""
-        found: Counter[str] = Counter()
+        counts: Counter[str] = Counter()
         for call, times in self.each():
-            found[call["call"]] += times
-        return found
+            counts[call["call"]] += times
+        return counts
 
     @cached_property
     def count(self) -> int:
@@ -78,11 +78,11 @@ class CallList:
 
     def sizes(self, kind: str) -> Counter[int]:
         """The reads or writes of all ranks by the bytes that they move."""
-        found: Counter[int] = Counter()
+        counts: Counter[int] = Counter()
         for call, times in self.each():
             if call["call"] == kind:
-                found[moved(call)] += times
-        return found
+                counts[moved(call)] += times
+        return counts
 
     @cached_property
     def bytes(self) -> int:
@@ -109,14 +109,14 @@ def moved(call: Row) -> int:
     """Bytes that a call moves."""
     if call["call"] not in DATA:
         return 0
-    found: int = call["moved"] if "moved" in call else asked(call)
-    return found
+    size: int = call["moved"] if "moved" in call else asked(call)
+    return size
 
 
 def asked(call: Row) -> int:
     """Bytes that a call which moves some asks for."""
-    found: int = call["length"] if call["call"] == "copy" else call["bytes"]
-    return found
+    size: int = call["length"] if call["call"] == "copy" else call["bytes"]
+    return size
 
 
 def _each(rows: Sequence[Row], times: int) -> Iterator[tuple[Row, int]]:

@@ -175,8 +175,8 @@ def _move(move: Move) -> Iterator[str]:
     if move.flush_bytes is not None:
         yield f"flush {move.flush_bytes}{' to system' if move.hands_over else ''}"
     if move.lookups is not None:
-        found = move.lookups
-        yield f"lookups {_number(found.calls)} of {found.transfer_bytes} every {found.every_bytes}"
+        calls, size = _number(move.lookups.calls), move.lookups.transfer_bytes
+        yield f"lookups {calls} of {size} every {move.lookups.every_bytes}"
 
 
 def _division(rule: Decomposition) -> Iterator[str]:

@@ -66,11 +66,11 @@ def runs_at_most(pairs: Iterable[tuple[int, int]], limit: int = MAX_RUNS) -> Dec
     if len(rule.runs) <= limit:
         return rule
     per_block = -(-len(rule.runs) // (limit // 2))
-    made = []
+    averaged = []
     for k in range(0, len(rule.runs), per_block):
         block = rule.runs[k : k + per_block]
-        made += equal_ranks(sum(n for n, _ in block), sum(n * rows for n, rows in block))
-    return runs(made)
+        averaged += equal_ranks(sum(n for n, _ in block), sum(n * rows for n, rows in block))
+    return runs(averaged)
 
 
 def equal_ranks(ranks: int, rows: int) -> list[tuple[int, int]]:

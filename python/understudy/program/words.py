@@ -35,9 +35,9 @@ def again(stream: Stream) -> str:
     return _AGAIN.get(stream.files, "") if stream.dump_count > 1 else ""
 
 
-def same_use(one: Stream, other: Stream) -> bool:
+def same_use(stream: Stream, other: Stream) -> bool:
     """True if both treat the files of earlier dumps alike."""
-    return one.files == other.files
+    return stream.files == other.files
 
 
 def alike(stream: Stream) -> Any:

@@ -84,17 +84,17 @@ def names() -> list[str]:
 
 def path_of(name: str) -> Path:
     """The file of a workload."""
-    known = files("workloads", ".json")
-    if name not in known:
-        raise UnderstudyError(f"no workload is called {name!r}; known: {', '.join(known)}")
-    return known[name]
+    paths = files("workloads", ".json")
+    if name not in paths:
+        raise UnderstudyError(f"no workload is called {name!r}; known: {', '.join(paths)}")
+    return paths[name]
 
 
 def text(name: str) -> str:
     """The text of a workload as the player reads it, which reads this version only; its result
     states the SHA-256 of what it read."""
-    found = read_text(path_of(name))
-    return found if is_current(found) else get(name).to_text()
+    content = read_text(path_of(name))
+    return content if is_current(content) else get(name).to_text()
 
 
 def get(name: str) -> Workload:

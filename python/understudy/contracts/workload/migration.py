@@ -39,30 +39,30 @@ def migrated(row: Row) -> Row:
 
 def pattern_of(row: Row) -> Pattern:
     """The pattern of a stream of the second version."""
-    made = row | {"dumps": tuple(map(_dump, row["dumps"])), "content": Content(**row["content"])}
+    values = row | {"dumps": tuple(map(_dump, row["dumps"])), "content": Content(**row["content"])}
     if "order" in row:
-        made["order"] = Order(**row["order"])
+        values["order"] = Order(**row["order"])
     if row.get("lookups"):
-        made["lookups"] = Lookups(**row["lookups"])
-    return Pattern(**made)
+        values["lookups"] = Lookups(**row["lookups"])
+    return Pattern(**values)
 
 
 def _dump(row: Row) -> Dump:
-    made = row | {"variables": tuple(map(_variable, row["variables"]))}
+    values = row | {"variables": tuple(map(_variable, row["variables"]))}
     if "repeat" in row:
-        made["repeat"] = Repeat(**row["repeat"])
+        values["repeat"] = Repeat(**row["repeat"])
     if "operations" in row:
-        made["operations"] = tuple(
+        values["operations"] = tuple(
             Operation(operation=o["operation"], runs=pairs(o["runs"])) for o in row["operations"]
         )
     if "skew" in row:
-        made["skew"] = pairs(row["skew"])
-    return Dump(**made)
+        values["skew"] = pairs(row["skew"])
+    return Dump(**values)
 
 
 def _variable(row: Row) -> Variable:
-    made = row | {"shape": tuple(row["shape"])}
-    return Variable(**(made | {"decomposition": decomposition(row["decomposition"])}))
+    values = row | {"shape": tuple(row["shape"])}
+    return Variable(**(values | {"decomposition": decomposition(row["decomposition"])}))
 
 
 def decomposition(row: Row) -> Decomposition:

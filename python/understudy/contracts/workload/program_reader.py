@@ -114,8 +114,8 @@ class _Stream:
 
     def _use(self, name: str, key: str) -> None:
         if name not in self._sets:
-            known = ", ".join(self._sets)
-            expected = f"expected the name of a set, one of {known}"
+            names = ", ".join(self._sets)
+            expected = f"expected the name of a set, one of {names}"
             raise UnderstudyError(f"{self._where}.{key}: {expected}, got {name!r}")
         if self._set is not None and name != self._set.name:
             expected = f"expected {self._set.name!r}, the set that the stream has used before"

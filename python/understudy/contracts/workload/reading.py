@@ -81,7 +81,7 @@ def _version(row: Any) -> str:
 def _words() -> tuple[list[str], list[str]]:
     """The instructions that are a word, and the keys that say which one an object is."""
     words, *objects = program_schema()["$defs"]["instruction"]["anyOf"]
-    return words["enum"], [one["$ref"].rpartition("/")[2] for one in objects]
+    return words["enum"], [branch["$ref"].rpartition("/")[2] for branch in objects]
 
 
 def _check_instructions(row: Any, where: str) -> None:
@@ -126,8 +126,8 @@ def _check_calls(rows: Any, at: str, where: str) -> None:
         if kind == "call" and isinstance(row, dict) and "call" in row:
             kind = f"call_{row['call']}"
             if not isinstance(row["call"], str) or kind not in program_schema()["$defs"]:
-                known = [k[5:] for k in program_schema()["$defs"] if k.startswith("call_")]
-                expected = f"expected one of {', '.join(known)}"
+                names = [k[5:] for k in program_schema()["$defs"] if k.startswith("call_")]
+                expected = f"expected one of {', '.join(names)}"
                 raise UnderstudyError(f"{where}: {here}.call: {expected}, got {row['call']!r}")
         elif kind == "call":
             expected = "expected an object with call, repeat or ranks"
@@ -150,12 +150,12 @@ def faults(row: Any) -> Iterator[rules.Fault]:
     elif wanted == SCHEMA:
         try:
             _check_instructions(row, "")
-            made = _workload(row, program_reader.streams_of(row, ""))
+            workload = _workload(row, program_reader.streams_of(row, ""))
         except UnderstudyError as error:
             key, _, message = str(error).removeprefix(": ").partition(": ")
             yield key, message
         else:
-            yield from rules.faults(made)
+            yield from rules.faults(workload)
     else:
         yield from _key_faults(migration.migrated(row) if migration.is_old(row) else row)
 
@@ -201,8 +201,8 @@ def _errors(row: Any, name: str) -> Iterator[Any]:
         {kind: lambda _, v, check=TYPES[kind]: check(v) for kind in ("integer", "number")}
     )
     slow = explaining(_schema(name), type_checker=types)
-    found: Iterator[Any] = slow.iter_errors(row)
-    return found
+    errors: Iterator[Any] = slow.iter_errors(row)
+    return errors
 
 
 def _of_rule(error: Any) -> Any:
@@ -246,9 +246,9 @@ def _expectation(error: Any) -> str:
         missing = next(k for k in value if k not in error.instance)
         return f"key {missing!r} is missing, expected {', '.join(value)}"
     if rule == "additionalProperties":
-        known = error.schema["properties"]
-        unknown = next(k for k in error.instance if k not in known)
-        return f"key {unknown!r} is unknown, expected {', '.join(known)}"
+        properties = error.schema["properties"]
+        unknown = next(k for k in error.instance if k not in properties)
+        return f"key {unknown!r} is unknown, expected {', '.join(properties)}"
     if rule == "oneOf" and not all("properties" in branch for branch in value):
         expected = "an object or null"
     elif rule == "anyOf":
