@@ -75,15 +75,19 @@ def _lacking(log: Log) -> tuple[str, ...]:
 def _observe_application(log: Log, partial: bool) -> Observation:
     described, templates = darshan.describe(log, partial=partial)
     index = {name: k for k, name in enumerate(sorted({t for some in templates for t in some}))}
-    known = Templates()
-    files = _number_names(log, lambda name: index.get(known.names[known.split(name)[0]], -1))
+    name_templates = Templates()
+    files = _number_names(
+        log, lambda name: index.get(name_templates.names[name_templates.split(name)[0]], -1)
+    )
     counted = calls.of_log(log, files.of, len(index))
     guessed = _guessed(described)
     seen: list[Seen] = []
-    for stream, own in zip(described.streams, templates, strict=True):
-        keys = [(index[t], stream.operation, stream.method) for t in own]
+    for stream, stream_templates in zip(described.streams, templates, strict=True):
+        keys = [(index[t], stream.operation, stream.method) for t in stream_templates]
         parts = [counted[key] for key in keys if key in counted]
-        named = b"" not in own  # the files of all streams without names have the same template
+        named = (
+            b"" not in stream_templates
+        )  # the files of all streams without names have the same template
         seen.append(
             Seen(
                 stream=stream,
@@ -102,12 +106,12 @@ def _observe_application(log: Log, partial: bool) -> Observation:
 
 def _guessed(described: Workload) -> set[int]:
     """The streams whose times and sizes of dumps are assumed, as the provenance says."""
-    found = set()
+    indices = set()
     for entry in described.provenance:
         parts = entry.path.split("/")
         if parts[1] == "streams" and parts[3:] == ["dumps"] and entry.confidence == "guess":
-            found.add(int(parts[2]))
-    return found
+            indices.add(int(parts[2]))
+    return indices
 
 
 class _Lookup:
@@ -133,9 +137,9 @@ def _number_names(log: Log, number: Callable[[bytes], int]) -> _Lookup:
     """The records of the log by what `number` says of their names; -1: left out."""
     ids, numbers = [], []
     for block, texts in log.names():
-        found = np.fromiter(map(number, texts), np.int64, len(texts))
-        ids.append(block[found >= 0])
-        numbers.append(found[found >= 0])
+        block_numbers = np.fromiter(map(number, texts), np.int64, len(texts))
+        ids.append(block[block_numbers >= 0])
+        numbers.append(block_numbers[block_numbers >= 0])
     return _Lookup(ids, numbers)
 
 
@@ -157,21 +161,21 @@ class _Player:
 
     def number(self, name: bytes) -> int:
         """Which stream a file belongs to; -1: none."""
-        found = self._file.search(name)
-        return self._index[found[1]] if found else -1
+        match = self._file.search(name)
+        return self._index[match[1]] if match else -1
 
     def plain(self, name: bytes) -> bytes:
         """The name with letters for the stream, so that all numbers in it are of dumps, files,
         groups and ranks; for the file too where a stream has one dump, because nothing else
         would tell files that are written one after the other from dumps."""
-        found = self._file.search(name)
-        if found is None:
+        match = self._file.search(name)
+        if match is None:
             return name
-        stream = self._index[found[1]]
-        file = found[3] or b""
+        stream = self._index[match[1]]
+        file = match[3] or b""
         if file:
             file = b".f" + (_letters(int(file)) if self._single[stream] else file)
-        return _word(stream) + found[2] + file + found[4]
+        return _word(stream) + match[2] + file + match[4]
 
     def streams_of(self, templates: frozenset[bytes]) -> list[int]:
         """The streams of plain names."""
@@ -205,9 +209,9 @@ class _PlayedLog(Log):
 
     def records(self, module: str, block_records: int = BLOCK_RECORDS) -> Iterator[Block]:
         for block in super().records(module, block_records):
-            mine = block[self._files.of(block["file_rec_id" if module == "H5D" else "id"]) >= 0]
-            if len(mine):
-                yield mine
+            kept = block[self._files.of(block["file_rec_id" if module == "H5D" else "id"]) >= 0]
+            if len(kept):
+                yield kept
 
 
 def _observe_player(path: Path, original: Observation, partial: bool) -> Observation | None:
@@ -238,15 +242,17 @@ def _observe_player(path: Path, original: Observation, partial: bool) -> Observa
         counted = calls.of_log(log, files.of, len(streams))
     seen = []
     for stream, names in zip(described.streams, templates, strict=True):
-        own = player.streams_of(names)
-        found = [
-            counted[key] for k in own if (key := (k, stream.operation, stream.method)) in counted
+        indices = player.streams_of(names)
+        parts = [
+            counted[key]
+            for k in indices
+            if (key := (k, stream.operation, stream.method)) in counted
         ]
-        written = _written_by(stream, streams, own[0]) if len(own) == 1 else None
+        written = _written_by(stream, streams, indices[0]) if len(indices) == 1 else None
         seen.append(
             Seen(
                 stream=_whole(stream) if written and _is_one_file(written) else stream,
-                calls=total(found) if found else None,
+                calls=total(parts) if parts else None,
                 stands_for=written.name if written else "",
             )
         )
@@ -263,10 +269,10 @@ def _whole(stream: Stream) -> Stream:
     in the midst of it, the pause was taken for the time between two."""
     if not stream.grows or any(step.count > 1 for step in stream.steps):
         return stream
-    known = [s.overhead_bytes for s in stream.steps if s.overhead_bytes is not None]
+    overheads = [s.overhead_bytes for s in stream.steps if s.overhead_bytes is not None]
     step = replace(
         stream.steps[0],
-        overhead_bytes=sum(known) if known else None,
+        overhead_bytes=sum(overheads) if overheads else None,
         duration_s=None,
         body=(
             Begin(),
@@ -306,16 +312,16 @@ def _written_by(seen: Stream, streams: Sequence[Stream], k: int) -> Stream:
 
 def _others(log: Log, files: _Lookup) -> Iterator[str]:
     """A message on the files that belong to no stream."""
-    found: set[int] = set()
+    ids: set[int] = set()
     moved = 0
     for module in ("POSIX", "STDIO"):
         for block in log.records(module) if module in log.modules else ():
             size = block[f"{module}_BYTES_READ"] + block[f"{module}_BYTES_WRITTEN"]
             other = (files.of(block["id"]) < 0) & (size > 0)
-            found.update(block["id"][other].tolist())
+            ids.update(block["id"][other].tolist())
             moved += int(size[other].sum())
-    if found:
+    if ids:
         yield (
-            f"{len(found)} file{'s' if len(found) > 1 else ''} of the replica's log belong to no "
-            f"stream and were left out ({moved:,} B read and written)."
+            f"{len(ids)} file{'s' if len(ids) > 1 else ''} of the replica's log belong to "
+            f"no stream and were left out ({moved:,} B read and written)."
         )

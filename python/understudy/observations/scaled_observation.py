@@ -28,40 +28,40 @@ def observe_both(
     if ranks == first.ranks and bytes_scale == 1:
         return first, observe(replica, first, partial)
     if ranks == first.ranks:
-        made = scaled(first, ranks, "", bytes_scale)
-        return made, observe(replica, made, partial)
+        reference = scaled(first, ranks, "", bytes_scale)
+        return reference, observe(replica, reference, partial)
     pairs: list[tuple[Observation, Observation]] = []
-    for one in RULES if rule is None else (rule,):
+    for tried in RULES if rule is None else (rule,):
         try:
-            made = scaled(first, ranks, one, bytes_scale)
+            reference = scaled(first, ranks, tried, bytes_scale)
         except UnderstudyError:
-            if rule is not None or (one == RULES[-1] and not pairs):
+            if rule is not None or (tried == RULES[-1] and not pairs):
                 raise
             continue  # a rule that does not give a workload of so many ranks
-        pairs.append((made, observe(replica, made, partial)))
-    made, seen = min(pairs, key=lambda pair: _far(*pair))
+        pairs.append((reference, observe(replica, reference, partial)))
+    reference, seen = min(pairs, key=lambda pair: _far(*pair))
     how = f"given by --rule {rule}" if rule else "the rule with bytes nearest to the replica's"
-    return replace(made, notes=(f"{made.notes[0]}; {how}.", *made.notes[1:])), seen
+    return replace(reference, notes=(f"{reference.notes[0]}; {how}.", *reference.notes[1:])), seen
 
 
 def scaled(seen: Observation, ranks: int, rule: str, bytes_scale: float) -> Observation:
     """An observation as its workload is on so many ranks (by no rule: on its own ones), with its
     bytes multiplied as the player does; the first note says how."""
     assert seen.workload is not None
-    made, words = seen.workload, []
+    workload, words = seen.workload, []
     if rule:
-        made = scale(made, ranks, rule)
+        workload = scale(workload, ranks, rule)
         words.append(f"scaled {rule}ly from {seen.ranks} to {ranks} ranks")
     if bytes_scale != 1:
-        made = scale_bytes(made, bytes_scale)
+        workload = scale_bytes(workload, bytes_scale)
         words.append(f"with its bytes multiplied by {bytes_scale:g}, rounded as the player does")
-    found = as_described(made)
+    described = as_described(workload)
     streams = tuple(
         replace(new, guessed=old.guessed)
-        for new, old in zip(found.streams, seen.streams, strict=True)
+        for new, old in zip(described.streams, seen.streams, strict=True)
     )
     how = f"The original was compared as described, {' and '.join(words)}"
-    return replace(found, streams=streams, notes=(how, *seen.notes))
+    return replace(described, streams=streams, notes=(how, *seen.notes))
 
 
 def _ranks(path: Path) -> int:

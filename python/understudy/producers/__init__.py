@@ -181,8 +181,8 @@ def record(
             measurement=None,
             samples=(),
         )
-        made = schema.digest(runs.to_row(run))[: runs.ID_DIGITS]
-        return replace(run, identity=replace(run.identity, id=identity.id or made))
+        digest = schema.digest(runs.to_row(run))[: runs.ID_DIGITS]
+        return replace(run, identity=replace(run.identity, id=identity.id or digest))
     return _of_measurement(
         name,
         measurement,
@@ -274,10 +274,8 @@ def load_row(path: Path, row: dict[str, Any]) -> tuple[Run, Measurement | None]:
     """The same with the measurement, of the content of the file."""
     if schema.kind_of(row, str(path)) != runs.KIND:
         name, measurement = parse(row, str(path))
-        made = _of_measurement(
-            name, measurement, row, place=Place(), identity=Identity(), asked={}
-        )
-        return made, measurement
+        run = _of_measurement(name, measurement, row, place=Place(), identity=Identity(), asked={})
+        return run, measurement
     run = runs.from_row(row, str(path))
     if run.measurement is not None:
         return run, _compared(run, run.measurement, str(path))
@@ -297,12 +295,12 @@ def _compared(run: Run, row: dict[str, Any], where: str) -> Measurement:
             f"found {run.producer.name!r}"
         )
     here = measurement.environment
-    expected, found = measurement.options, run.producer.options
-    for key in expected.keys() & found.keys():
-        if schema.canonical(expected[key]) != schema.canonical(found[key]):
+    expected, recorded = measurement.options, run.producer.options
+    for key in expected.keys() & recorded.keys():
+        if schema.canonical(expected[key]) != schema.canonical(recorded[key]):
             raise UnderstudyError(
                 f"{where}: producer.options.{key}: differs from the measurement's: expected "
-                f"{schema.canonical(expected[key])}, found {schema.canonical(found[key])}"
+                f"{schema.canonical(expected[key])}, found {schema.canonical(recorded[key])}"
             )
     stated: dict[str, tuple[Any, Any]] = {"identity.time": (here.started, run.identity.time)}
     if run.producer.workload is not None:
@@ -330,10 +328,10 @@ def _compared(run: Run, row: dict[str, Any], where: str) -> Measurement:
 
 
 def _by_metric(samples: Iterable[Sample]) -> dict[str, list[Sample]]:
-    found: dict[str, list[Sample]] = {}
+    by_metric: dict[str, list[Sample]] = {}
     for sample in samples:
-        found.setdefault(sample.metric, []).append(sample)
-    return found
+        by_metric.setdefault(sample.metric, []).append(sample)
+    return by_metric
 
 
 def _same(some: Sequence[Sample], others: Sequence[Sample]) -> bool:
@@ -360,24 +358,24 @@ def find(paths: Iterable[Path], empty: Sequence[Path] = ()) -> list[Path]:
     files: dict[Path, None] = {}
     for path in paths:
         if path.is_dir():
-            found = sorted(
+            matches = sorted(
                 p
                 for p in path.rglob("*.json*")
                 if (p.name in (RECORD_FILE, MEASUREMENT_FILE) or p.name.endswith(KEPT_SUFFIX))
                 and SET_ASIDE not in p.relative_to(path).parts
                 and p.is_file()
             )
-            if not found and not any(one.is_relative_to(path.resolve()) for one in empty):
+            if not matches and not any(folder.is_relative_to(path.resolve()) for folder in empty):
                 raise UnderstudyError(
                     f"{path}: no {RECORD_FILE} and no {MEASUREMENT_FILE} in this folder or below"
                 )
         elif path.is_file():
-            found = [path] if path.name not in BESIDE else []  # as records/* names them
+            matches = [path] if path.name not in BESIDE else []  # as records/* names them
         else:
             raise UnderstudyError(
                 f"{path}: no such file or folder; expected a run record or a folder with some"
             )
-        files.update(dict.fromkeys(p.resolve() for p in found))
+        files.update(dict.fromkeys(p.resolve() for p in matches))
     if not files and not empty:
         raise UnderstudyError("no run was named; expected run records or folders with them")
     return list(files)
@@ -445,7 +443,7 @@ def load_measured(
     loaded: dict[int, tuple[Path, Run, Measurement | None]] = {}
     facts: dict[int, dict[str, str]] = {}  # of records, by number and identifier
     contents: dict[str, set[int]] = {}
-    known = _Contents()
+    content_numbers = _Contents()
     recorded: dict[Path, dict[str, Any] | None] = {}  # by the folder of the record
     for path in sorted(paths, key=lambda p: p.name != RECORD_FILE):
         progress(path)
@@ -461,7 +459,7 @@ def load_measured(
             continue
         if path.name == RECORD_FILE:
             recorded[path.parent] = run.measurement
-        same = known.number(run)
+        same = content_numbers.number(run)
         if row.get("schema") == runs.SCHEMA and run.measurement is not None:
             # One measurement with other facts beside it, such as the memory of the nodes.
             told = schema.digest({key: row.get(key) for key in FACTS})
@@ -477,7 +475,7 @@ def load_measured(
                 raise different
             del loaded[same]
             unread(path, different)
-    return sorted(loaded.values(), key=lambda found: found[0])
+    return sorted(loaded.values(), key=lambda entry: entry[0])
 
 
 def other_content(run_id: str) -> str:

@@ -29,9 +29,9 @@ def text_of(path: Path, program: str) -> str:
 
 def read(path: Path, kind: str) -> Benchmark:
     row = schema.read(path, f"measurement by {kind}")
-    found = schema.check(row, str(path))
-    if found != kind:
-        raise UnderstudyError(f"{path}: expected a measurement by {kind}, found {found}")
+    stated_kind = schema.check(row, str(path))
+    if stated_kind != kind:
+        raise UnderstudyError(f"{path}: expected a measurement by {kind}, found {stated_kind}")
     return parse(row, str(path))
 
 

@@ -26,8 +26,8 @@ def environment_and_storage(row: dict[str, Any]) -> tuple[Environment, dict[str,
     storage = row.get("storage")
     if storage is None:
         storage = {new: here.pop(old) for old, new in _STORAGE.items()}
-    made = here | {"command_line": tuple(here["command_line"]), "nodes": _nodes(here)}
-    return Environment(**made), storage
+    values = here | {"command_line": tuple(here["command_line"]), "nodes": _nodes(here)}
+    return Environment(**values), storage
 
 
 def _nodes(here: dict[str, Any]) -> tuple[Node, ...]:
@@ -76,7 +76,7 @@ def common_samples(repetitions: Sequence[Repetition]) -> Iterator[Sample]:
 
 def _phase_seconds(dumps: Sequence[DumpResult]) -> dict[str, float]:
     """Elapsed seconds of each phase, summed over the dumps."""
-    found: dict[str, float] = {}
+    seconds: dict[str, float] = {}
     for phase in (p for dump in dumps for p in dump.phases):
-        found[phase.phase] = found.get(phase.phase, 0.0) + phase.elapsed_s
-    return found
+        seconds[phase.phase] = seconds.get(phase.phase, 0.0) + phase.elapsed_s
+    return seconds

@@ -58,8 +58,8 @@ def of_summary(
     """
     text = _benchmark.text_of(path, "IOR")
     try:
-        found = json.loads(text)
-        [test] = found["tests"]
+        summary = json.loads(text)
+        [test] = summary["tests"]
         parameters = test["Parameters"]
         options = {key: parameters[key] for key in OPTIONS if key in parameters}
         here = test["Options"]
@@ -73,7 +73,7 @@ def of_summary(
             "ior",
             name=name,
             options=options,
-            version=str(found["Version"]),
+            version=str(summary["Version"]),
             command_line=command_line,
             started=started,
             ranks=ranks,
@@ -93,9 +93,9 @@ def _expect_asked(
     """IOR used the interface of its option -a."""
     words = list(command_line)
     asked = words[words.index("-a") + 1] if "-a" in words else parameters["api"]
-    for found in (parameters["api"], options.get("api", asked)):
-        if str(found).upper() != asked.upper():
-            raise ValueError(f"api {found}, asked for {asked}")
+    for interface in (parameters["api"], options.get("api", asked)):
+        if str(interface).upper() != asked.upper():
+            raise ValueError(f"api {interface}, asked for {asked}")
 
 
 def _expect_bytes(results: Sequence[dict[str, Any]], moved: int) -> None:

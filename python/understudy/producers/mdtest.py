@@ -79,13 +79,13 @@ def of_output(
 def _rates(table: str, path: Path) -> Iterator[dict[str, Any]]:
     """The column Min: of one iteration, 3.3 states rates by rank, and 4.0 that of the slowest."""
     for line in table.splitlines():
-        found = _ROW.fullmatch(line)
-        if found is None:
+        match = _ROW.fullmatch(line)
+        if match is None:
             raise UnderstudyError(f"{path}: expected an operation and its rates, found {line!r}")
-        value = float(found[3])
+        value = float(match[3])
         if value:
             yield {
-                "operation": found[1],
+                "operation": match[1],
                 "metric": "rate_per_s",
                 "unit": "1/s",
                 "repetition": 0,

@@ -33,9 +33,9 @@ Ids = np.ndarray[Any, np.dtype[np.uint64]]
 def read(path: Path) -> Observed:
     """The measurement in a file."""
     row = schema.read(path, "observation of a program")
-    found = schema.check(row, str(path))
-    if found != "observed":
-        raise UnderstudyError(f"{path}: expected an observation of a program, found {found}")
+    stated_kind = schema.check(row, str(path))
+    if stated_kind != "observed":
+        raise UnderstudyError(f"{path}: expected an observation of a program, found {stated_kind}")
     return parse(row, str(path))
 
 
@@ -119,21 +119,21 @@ def requests_in(path: Path, before: Path | None = None) -> dict[str, Any]:
     """Requests that a storage reports in a file, less those reported before; an `UnderstudyError`
     where it is something else."""
     row = schema.read(path, "requests of a storage")
-    found = dict(row)
+    counts = dict(row)
     first = requests_in(before) if before else {}
     try:
         if row["schema"] != "understudy/requests/1":
             raise KeyError("schema")
         for kind, told in row.items():
             if isinstance(told, dict):
-                found[kind] = {
+                counts[kind] = {
                     key: max(0, round(value - first.get(kind, {}).get(key, 0), 6))
                     for key, value in told.items()
                 }
-        found["unaligned_writes"] = row["unaligned_writes"] - first.get("unaligned_writes", 0)
+        counts["unaligned_writes"] = row["unaligned_writes"] - first.get("unaligned_writes", 0)
     except (KeyError, TypeError) as error:
         raise UnderstudyError(f"{path}: expected the requests of a storage: {error}") from None
-    return found
+    return counts
 
 
 def of_log(
@@ -185,7 +185,7 @@ def of_log(
 
 def _modules(log: Log, prepared: Collection[int]) -> Iterator[dict[str, Any]]:
     others = _no_files(log)
-    made = np.fromiter(prepared, np.uint64, len(prepared))
+    prepared_ids = np.fromiter(prepared, np.uint64, len(prepared))
     for module, prefix in MODULES.items():
         if module not in log.modules:
             continue
@@ -197,25 +197,27 @@ def _modules(log: Log, prepared: Collection[int]) -> Iterator[dict[str, Any]]:
         moved = {"READ": 0, "WRITTEN": 0}
         spent = {kind: np.zeros(log.job.nprocs) for kind in KINDS}
         for block in log.records(module):
-            mine = block[~np.isin(block["id"], others)]
-            ranks = mine["rank"]
-            if len(mine) and (ranks.min() < 0 or ranks.max() >= log.job.nprocs):
+            records = block[~np.isin(block["id"], others)]
+            ranks = records["rank"]
+            if len(records) and (ranks.min() < 0 or ranks.max() >= log.job.nprocs):
                 raise UnderstudyError(
                     f"{log.path}: {module}: records of all ranks together, or of unknown "
                     "ones; run Darshan with DARSHAN_DISABLE_SHARED_REDUCTION=1"
                 )
-            ids.update(mine["id"].tolist())
-            is_made = np.isin(mine["id"], made)
-            opens = _counter(mine, f"{prefix}_OPENS")
+            ids.update(records["id"].tolist())
+            is_prepared = np.isin(records["id"], prepared_ids)
+            opens = _counter(records, f"{prefix}_OPENS")
             share = {  # of what Darshan counts
-                "read": np.ones(len(mine)),
-                "write": np.where(is_made, 0, 1),
-                "meta": np.where(is_made, np.maximum(opens - 1, 0) / np.maximum(opens, 1), 1),
+                "read": np.ones(len(records)),
+                "write": np.where(is_prepared, 0, 1),
+                "meta": np.where(is_prepared, np.maximum(opens - 1, 0) / np.maximum(opens, 1), 1),
             }
-            moved["READ"] += int(_counter(mine, f"{prefix}_BYTES_READ").sum())
-            moved["WRITTEN"] += int(_counter(mine[~is_made], f"{prefix}_BYTES_WRITTEN").sum())
+            moved["READ"] += int(_counter(records, f"{prefix}_BYTES_READ").sum())
+            moved["WRITTEN"] += int(
+                _counter(records[~is_prepared], f"{prefix}_BYTES_WRITTEN").sum()
+            )
             for kind, total in spent.items():
-                timer = _counter(mine, f"{prefix}_F_{kind.upper()}_TIME")
+                timer = _counter(records, f"{prefix}_F_{kind.upper()}_TIME")
                 np.add.at(total, ranks, timer * share[kind])
         if ids:
             yield {
@@ -229,16 +231,16 @@ def _modules(log: Log, prepared: Collection[int]) -> Iterator[dict[str, Any]]:
 
 def _no_files(log: Log) -> Ids:
     """Records of directories, of <STDIN>, <STDOUT> and <STDERR>."""
-    known = {
+    names = {
         int(n): text for ids, texts in log.names() for n, text in zip(ids, texts, strict=True)
     }
-    folders = {parent for text in known.values() for parent in _parents(text)}
-    found = [
+    folders = {parent for text in names.values() for parent in _parents(text)}
+    excluded = [
         n
-        for n, text in known.items()
+        for n, text in names.items()
         if text.startswith(b"<") or text.endswith(b"/") or text in folders
     ]
-    return np.array(found, np.uint64)
+    return np.array(excluded, np.uint64)
 
 
 def _parents(name: bytes) -> Iterator[bytes]:

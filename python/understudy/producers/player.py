@@ -77,12 +77,12 @@ def _fault(row: dict[str, Any], played: Workload) -> str:
     whole = row["options"].get("bytes_scale", 1) == 1
     described = {s.name: [d.bytes for d in s.expanded()] for s in played.streams if whole}
     for stream in (s for r in row["repetitions"] for s in r["streams"]):
-        found = [d["described_bytes"] for d in stream["dumps"]]
-        expected = described.get(stream["name"], found)[: len(found)]
-        if found != expected:
+        played_bytes = [d["described_bytes"] for d in stream["dumps"]]
+        expected = described.get(stream["name"], played_bytes)[: len(played_bytes)]
+        if played_bytes != expected:
             return (
                 f"{stream['name']}: described_bytes: expected {expected[:3]}, as the workload has "
-                f"them, found {found[:3]}"
+                f"them, found {played_bytes[:3]}"
             )
     return ""
 

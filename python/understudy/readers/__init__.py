@@ -36,8 +36,8 @@ from understudy.errors import UnderstudyError, refuse_exit
 
 def modules() -> list[ModuleType]:
     """The readers, by name: ours, and those of studies."""
-    found = studies.plugins("readers", __name__, tuple(__path__))
-    return [studies.load(module, f"reader {name}") for name, module in sorted(found.items())]
+    plugins = studies.plugins("readers", __name__, tuple(__path__))
+    return [studies.load(module, f"reader {name}") for name, module in sorted(plugins.items())]
 
 
 def trace_in(folder: Path) -> Path | None:
@@ -45,26 +45,26 @@ def trace_in(folder: Path) -> Path | None:
     directories below. None where there is none; an UnderstudyError where there are several."""
     names: Iterator[str] = (m.INDEX for m in modules() if hasattr(m, "INDEX"))
     for name in names:
-        found = [folder / name] if (folder / name).is_file() else []
-        found += () if found else (*folder.glob(f"*/{name}"), *folder.glob(f"*/*/{name}"))
-        if len(found) > 1:
+        traces = [folder / name] if (folder / name).is_file() else []
+        traces += () if traces else (*folder.glob(f"*/{name}"), *folder.glob(f"*/*/{name}"))
+        if len(traces) > 1:
             raise UnderstudyError(
-                f"{folder}: {len(found)} traces, such as {min(found).parent}; choose one"
+                f"{folder}: {len(traces)} traces, such as {min(traces).parent}; choose one"
             )
-        if found:
-            return found[0]
+        if traces:
+            return traces[0]
     return None
 
 
 def reader_of(trace: Path) -> ModuleType:
     """The reader with the suffix of a file, else the one with its beginning; of a directory, that
     of the file which stands for it."""
-    known = modules()
+    readers = modules()
     if trace.is_dir():
         trace = trace_in(trace) or trace
     if trace.exists() and not trace.is_file() and not trace.is_dir():
         raise UnderstudyError(f"{trace}: expected a regular file, not a FIFO or device")
-    for module in known:
+    for module in readers:
         if trace.suffix in module.SUFFIXES:
             return module
     try:
@@ -72,10 +72,10 @@ def reader_of(trace: Path) -> ModuleType:
             head = file.read(64)
     except OSError as error:
         raise UnderstudyError(f"{trace}: cannot be opened: {error.strerror}") from error
-    for module in known:
+    for module in readers:
         if head.startswith(getattr(module, "STARTS", ())):
             return module
-    expected = " or ".join(f"{m.KIND} ({', '.join(m.SUFFIXES)})" for m in known)
+    expected = " or ".join(f"{m.KIND} ({', '.join(m.SUFFIXES)})" for m in readers)
     message = f"{trace}: it starts with {head[:8]!r}, expected {expected}"
     if trace.suffix == ".bp":
         message += "; a program that writes the contents of a BP file: understudy skel replay FILE"
@@ -103,18 +103,18 @@ def options_of(reader: ModuleType) -> list[click.Option]:
 
     for option in reversed(getattr(reader, "OPTIONS", ())):
         option(holder)
-    found: list[click.Option] = getattr(holder, "__click_params__", [])
-    return found[::-1]
+    parameters: list[click.Option] = getattr(holder, "__click_params__", [])
+    return parameters[::-1]
 
 
 def options() -> list[click.Option]:
     """Those of all readers, each name once, with what each reader says of it."""
-    found: dict[str | None, click.Option] = {}
+    by_name: dict[str | None, click.Option] = {}
     for option in (option for module in modules() for option in options_of(module)):
-        first = found.setdefault(option.name, option)
+        first = by_name.setdefault(option.name, option)
         if option.help != first.help:
             first.help = f"{first.help} {option.help}"
-    return list(found.values())
+    return list(by_name.values())
 
 
 def takes(reader: ModuleType, argument: str) -> bool:

@@ -92,11 +92,11 @@ def _names_of(path: Path) -> tuple[set[str], set[str]]:
     texts = [*command, str(job.uid), str(job.jobid)]
     if (name := _LOG_NAME.match(path.name)) is not None:
         texts += [name["who"], *name["jobs"].split("-")]
-    who, own = (
+    who, program_words = (
         {word.lower() for text in some for word in (text, *re.split(r"[^A-Za-z0-9]+", text))}
         for some in (texts, program)
     )
-    return who - own, own
+    return who - program_words, program_words
 
 
 def public_name(path: Path) -> str:
@@ -121,14 +121,14 @@ def public_name(path: Path) -> str:
 
 def of_job(paths: Sequence[Path], job: int) -> list[Path]:
     """The logs of a job."""
-    found = []
+    logs = []
     for path in paths:
         with open_log(path) as log:
             if log.job.jobid == job:
-                found.append(path)
-    if not found:
+                logs.append(path)
+    if not logs:
         raise UnderstudyError(f"--job {job}: none of {len(paths)} logs is of this job")
-    return found
+    return logs
 
 
 def read(
@@ -155,9 +155,9 @@ def read(
     with open_joined([path, *others], several_jobs=join_jobs) as log:
         if calls:
             return _of_calls(log, name, keep_names, partial, tick)
-        made, _, explained = _described(log, name, keep_names, partial, tick)
+        workload, _, explained = _described(log, name, keep_names, partial, tick)
     told(explained)
-    return made
+    return workload
 
 
 def _of_calls(
@@ -171,7 +171,7 @@ def _of_calls(
     if not len(traced.ranks):
         raise UnderstudyError(f"{log.path}: DXT and POSIX have no call of the application")
     how = "read and written as DXT_POSIX has it; opens, stats and syncs as POSIX counted them"
-    made = workload_of(
+    workload = workload_of(
         _name(log, name, keep_names, ranks),
         traced,
         ranks=ranks,
@@ -182,8 +182,8 @@ def _of_calls(
             Provenance(path="/streams", origin="reconstructed", how=how),
         ),
     )
-    rules.check(made, str(log.path))
-    return made
+    rules.check(workload, str(log.path))
+    return workload
 
 
 def closing(workload: Workload) -> str:
@@ -218,16 +218,16 @@ def _described(
         log.leave_out_repeats({m: np.concatenate(keys) for m, keys in accesses.repeated.items()})
         accesses = Accesses(log, ranks, tick)
     try:
-        made, templates = _describe(log, accesses, ranks, name, keep_names)
+        workload, templates = _describe(log, accesses, ranks, name, keep_names)
         explained = explain(
-            made.streams, templates, accesses.evidence, ranks, inherits=may_inherit(log)
+            workload.streams, templates, accesses.evidence, ranks, inherits=may_inherit(log)
         )
-        assert made.source is not None
+        assert workload.source is not None
         screen = Screen(str(log.path), ranks, log.job.run_time_s)
         explained = replace(explained, traced=trace_gaps.is_whole(log, screen, accesses.kept))
-        notes = (*made.source.notes, *explained.notes())
-        made = replace(made, source=replace(made.source, notes=notes))
-        return made, templates, explained
+        notes = (*workload.source.notes, *explained.notes())
+        workload = replace(workload, source=replace(workload.source, notes=notes))
+        return workload, templates, explained
     finally:
         accesses.close()
 
@@ -272,11 +272,11 @@ def _describe(
         + _screened(log, accesses)
         + composer.notes
     )
-    made = list(streams_of(streams, ranks))
+    program_streams = list(streams_of(streams, ranks))
     unwaited = set[str]()  # paths of computing times that are none
-    for n, (stream, templates) in enumerate(zip(made, composer.templates, strict=True)):
+    for n, (stream, templates) in enumerate(zip(program_streams, composer.templates, strict=True)):
         if is_in_flight(stream, accesses.evidence.of(templates)):
-            made[n] = in_flight(stream)
+            program_streams[n] = in_flight(stream)
             notes.append(f"{stream.name}: {NOTE}.")
             unwaited.add(f"/streams/{n}/dumps/*/compute_s")
     if mapped := accesses.evidence.counted("POSIX", "POSIX_MMAPS"):
@@ -298,11 +298,11 @@ def _describe(
         description="I/O of an application as recorded by Darshan.",
         ranks=ranks,
         runtime_s=runtime_s,
-        streams=tuple(made),
+        streams=tuple(program_streams),
         source=_source(log, notes),
         provenance=(
             *_of_job(log, _run_time(log)),
-            *(one for one in composer.provenance if one.path not in unwaited),
+            *(entry for entry in composer.provenance if entry.path not in unwaited),
         ),
     )
     return workload, tuple(composer.templates)
@@ -437,13 +437,13 @@ def _segments(log: Log, screen: Screen, file: int, method: str, write: bool) -> 
     records = list(log.dxt(name, file))
     if not records:
         return None
-    found = [
+    parts = [
         screen.segments(name, r.write_segments if write else r.read_segments, r.id, r.rank, write)
         for r in records
     ]
-    rows = np.concatenate(found)
+    rows = np.concatenate(parts)
     return Segments(
-        rank=np.repeat([r.rank for r in records], [len(part) for part in found]),
+        rank=np.repeat([r.rank for r in records], [len(part) for part in parts]),
         offset=np.asarray(rows["offset"], np.int64),
         start_s=np.asarray(rows["start_s"], np.float64),
         end_s=np.asarray(rows["end_s"], np.float64),

@@ -37,9 +37,9 @@ def read(
     traced.follow(lines(trace, traced))
     tick(1.0)
     named = name or (public_name(path) if keep_names else "traced")
-    made = of_processes(named, traced, "recorder", str(path), trace.version, (RESULTS,))
-    rules.check(made, str(path))
-    return made
+    workload = of_processes(named, traced, "recorder", str(path), trace.version, (RESULTS,))
+    rules.check(workload, str(path))
+    return workload
 
 
 def _folder(path: Path) -> Path:

@@ -47,9 +47,9 @@ def read(
             f"{path}: no calls of the system; expected the output of strace -f -ttt -T -y"
         )
     named = name or (path.stem if keep_names else "traced")
-    made = of_processes(named, traced, "strace", str(path), notes=list(_notes(traced)))
-    rules.check(made, str(path))
-    return made
+    workload = of_processes(named, traced, "strace", str(path), notes=list(_notes(traced)))
+    rules.check(workload, str(path))
+    return workload
 
 
 def _notes(traced: Processes) -> Iterator[str]:

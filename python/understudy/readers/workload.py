@@ -44,7 +44,7 @@ def read(
     whatever `keep_names` is; without `name`, its name, too."""
     if (ranks is None) != (rule is None):
         raise UnderstudyError(f"{path}: expected -n and --rule together, or neither")
-    made = workload.load(path)
+    loaded = workload.load(path)
     if ranks is not None and rule is not None:
-        made = scaling.scale(made, ranks, rule)
-    return made if name is None else replace(made, name=name)
+        loaded = scaling.scale(loaded, ranks, rule)
+    return loaded if name is None else replace(loaded, name=name)
