@@ -42,7 +42,10 @@ def traced(text: str, *below: str) -> Processes:
 
 
 def kinds(found: Processes) -> list[str]:
-    return [f"{made.row['call']}{' fails' * bool(made.row.get('fails'))}" for made in found.made]
+    return [
+        f"{made.row['call']}{' fails' * bool(made.row.get('fails'))}"
+        for made in found.system_calls
+    ]
 
 
 # -- memory ---------------------------------------------------------------------------------------
@@ -63,7 +66,7 @@ def test_a_call_of_a_trace_takes_no_object() -> None:
     finally:
         tracemalloc.stop()
     assert held < 64 * count
-    _, *writes = found.made
+    _, *writes = found.system_calls
     assert [m.row["at"] for m in writes] == [4096 * (k % 9973) for k in range(count)]
     assert [m.begin_s for m in writes] == [k + 0.5 for k in range(count)]
     assert (found.begin_s, found.end_s) == (0.1, count - 0.5 + 0.000002)
@@ -266,7 +269,13 @@ def test_what_a_file_held_before_is_what_the_calls_found() -> None:
     text += '7 1.2 write(3</d/a>, ""..., 10) = 10 <0.000001>\n'
     found = traced(text)
     assert found.paths["/d/a"].before and found.paths["/d/a"].bytes == 450
-    assert found.made[1].row == {"call": "read", "of": 0, "bytes": 100, "at": 400, "moved": 50}
+    assert found.system_calls[1].row == {
+        "call": "read",
+        "of": 0,
+        "bytes": 100,
+        "at": 400,
+        "moved": 50,
+    }
 
 
 def test_a_file_that_the_program_makes_was_not_there() -> None:
@@ -293,7 +302,7 @@ def test_threads_share_descriptors() -> None:
 
 def test_handles_are_used_again() -> None:
     text = "".join(opened(n, "O_RDONLY") + f"7 1.1 close(3</d/{n}>) = 0 <0.1>\n" for n in "abc")
-    assert {made.row.get("as", made.row.get("of")) for made in traced(text).made} == {0}
+    assert {made.row.get("as", made.row.get("of")) for made in traced(text).system_calls} == {0}
 
 
 def test_only_files_below_the_directory_count() -> None:
@@ -337,7 +346,7 @@ def of_ranks(*calls: tuple[int, str, str, str]) -> list[list[tuple[int, str]]]:
     )
     for k, (rank, name, arguments, result) in enumerate(calls):
         text += f"{rank} {k + 1}.0 {name}({arguments}) = {result} <0.000001>\n"
-    made = traced(text).made
+    made = traced(text).system_calls
     return [[(m.rank, m.row["call"]) for m in step] for step in steps_of(made)]
 
 
@@ -582,5 +591,5 @@ def test_quotation_marks_in_names_are_none_of_strings() -> None:
         '7 1.1 write(3</d/f\\"x>, ""..., 10) = 10 <0.000001>\n'
         '7 1.2 pread64(3</d/f\\"x>, ""..., 10, 0) = 10 <0.000001>\n'
     )
-    assert [m.row["call"] for m in found.made] == ["open", "write", "read"]
+    assert [m.row["call"] for m in found.system_calls] == ["open", "write", "read"]
     assert not found.left_out and '/d/f"x' in found.paths

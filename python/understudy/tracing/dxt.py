@@ -19,7 +19,7 @@ from understudy.inference.log.interface_counters import not_junk
 from understudy.inference.log.trace_gaps import Ids, Kept, gaps
 from understudy.inference.steps.overwritten_files import passes_of
 from understudy.inference.table import ALL_RANKS
-from understudy.tracing.files import File, Made, Path
+from understudy.tracing.files import File, Path, TracedCall
 from understudy.tracing.vocabulary import MAX_CALL_BYTES
 from understudy.units import plural, size
 
@@ -175,12 +175,14 @@ class TracedLog:
                 part["at"], part["bytes"] = good["offset"], good["length"]
                 part["begin_s"], part["end_s"] = good["start_s"], good["end_s"]
                 parts.append(part)
-        found = np.concatenate(parts)
-        return found[np.lexsort([found[key] for key in ("end_s", "begin_s", "rank", "file")])]
+        segments = np.concatenate(parts)
+        return segments[
+            np.lexsort([segments[key] for key in ("end_s", "begin_s", "rank", "file")])
+        ]
 
     def _counts(self, log: Log, kept: Kept) -> dict[int, dict[int, _Counts]]:
         """The counters of POSIX by file and rank."""
-        found: dict[int, dict[int, _Counts]] = {}
+        counts_by_file: dict[int, dict[int, _Counts]] = {}
         for block in log.records("POSIX"):
             rows = self.screen("POSIX", block)
             rows = rows[kept(rows["id"])]
@@ -198,9 +200,9 @@ class TracedLog:
             )
             columns = [some.tolist() for some in (rows["id"], rows["rank"], *counts, *times)]
             for file, rank, *rest in zip(*columns, strict=True):
-                found.setdefault(file, {})[rank] = _Counts(*rest)
+                counts_by_file.setdefault(file, {})[rank] = _Counts(*rest)
         self.left_out = +self.left_out
-        return found
+        return counts_by_file
 
     def _take(self, calls: float) -> None:
         self._count += int(calls)
@@ -220,8 +222,8 @@ class TracedLog:
         if len(numbers) < 2:
             return [f"/{n}" for n in range(len(files))]
         self.paths |= {f"/d{n}": Path(directory=True, before=True) for n in numbers.values()}
-        found = (numbers.get(parents.get(file, b"")) for file in files.tolist())
-        return [f"/{n}" if d is None else f"/d{d}/{n}" for n, d in enumerate(found)]
+        directories = (numbers.get(parents.get(file, b"")) for file in files.tolist())
+        return [f"/{n}" if d is None else f"/d{d}/{n}" for n, d in enumerate(directories)]
 
     # -- calls of a file --------------------------------------------------------------------------
 
@@ -235,9 +237,9 @@ class TracedLog:
         needy = list(_needy(rows))
         parts = np.split(rows, np.flatnonzero(np.diff(rows["rank"])) + 1)
         lives = {int(part["rank"][0]): part for part in parts if len(part)}
-        one = len(lives.keys() | counts.keys()) == 1 and ALL_RANKS not in counts
+        only_user = len(lives.keys() | counts.keys()) == 1 and ALL_RANKS not in counts
         for life, count, ranks in self._lives(lives, counts, rows[:0]):
-            calls = self._life(life, count, before, prepared if one else None)
+            calls = self._life(life, count, before, prepared if only_user else None)
             reads, writes = calls["kind"] == READ, calls["kind"] == WRITE
             calls["file"] = n
             calls["needs"] = (writes & bool(needy)) | (reads & (ranks[0] in needy))
@@ -288,20 +290,20 @@ class TracedLog:
         if not opens:
             at = {STAT: at[STAT] * 0}
             start = stop = np.array([open_s])
-        made: list[Any] = [np.zeros(len(some), CALL) for some in at.values()]
-        for part, (kind, some) in zip(made, at.items(), strict=True):
+        counted_calls: list[Any] = [np.zeros(len(some), CALL) for some in at.values()]
+        for part, (kind, some) in zip(counted_calls, at.items(), strict=True):
             times = start if kind in (OPEN, STAT) else stop
             part["kind"], part["at"], part["seconds"] = kind, some, count.each_s
             part["order_s"] = part["begin_s"] = times[some + empty]
         if opens:
-            made[0]["order_s"][0] = made[0]["begin_s"][0] = open_s
-            made[1]["order_s"][-1] = made[1]["begin_s"][-1] = close_s
-            made[0]["flags"] = self._flags(rows, begins, empty, before, prepared)
+            counted_calls[0]["order_s"][0] = counted_calls[0]["begin_s"][0] = open_s
+            counted_calls[1]["order_s"][-1] = counted_calls[1]["begin_s"][-1] = close_s
+            counted_calls[0]["flags"] = self._flags(rows, begins, empty, before, prepared)
         moves = np.zeros(n, CALL)
         moves["kind"], moves["at"] = np.where(rows["write"], WRITE, READ), np.arange(n)
         moves["order_s"], moves["begin_s"] = end_s, rows["begin_s"]
         moves["seconds"], moves["bytes"] = rows["end_s"] - rows["begin_s"], rows["bytes"]
-        calls = np.concatenate([*made, moves])
+        calls = np.concatenate([*counted_calls, moves])
         calls = calls[np.lexsort([calls["kind"], calls["at"]])]
         calls["order_s"] = np.maximum.accumulate(calls["order_s"])
         moved = (calls["kind"] == READ) | (calls["kind"] == WRITE)
@@ -321,8 +323,8 @@ class TracedLog:
         self.reopened += len(begins) * (len(begins) > 1)
         if prepared is not None:
             tops = np.maximum.reduceat(rows["at"] + rows["bytes"], begins)
-            known = np.maximum.accumulate(np.append(prepared, tops))[:-1]
-            anew = ~reads & (rows["at"][begins] == 0) & (tops >= known)
+            sizes = np.maximum.accumulate(np.append(prepared, tops))[:-1]
+            anew = ~reads & (rows["at"][begins] == 0) & (tops >= sizes)
             self.truncated += int(anew.sum())
             flags[empty:] += 8 * anew
         return flags
@@ -330,17 +332,17 @@ class TracedLog:
     # -- calls in the order of time ---------------------------------------------------------------
 
     @property
-    def made(self) -> Iterator[Made]:
+    def system_calls(self) -> Iterator[TracedCall]:
         """The calls, one by one."""
         opened: dict[tuple[int, int], int] = {}  # handles by rank and file
         free: dict[int, list[int]] = {}  # handles of a rank
         used: Counter[int] = Counter()
-        known: set[int] = set()  # files that were opened
+        opened_files: set[int] = set()  # files that were opened
         for start in range(0, len(self._calls), 1 << 16):
-            for call in self._calls[start : start + (1 << 16)].tolist():
-                _, begin_s, seconds, rank, n, kind, flags, needs, moved, at = call
-                made = Made(rank, begin_s, seconds, {"call": WORDS[kind]})
-                row, handle = made.row, opened.get((rank, n))
+            for fields in self._calls[start : start + (1 << 16)].tolist():
+                _, begin_s, seconds, rank, n, kind, flags, needs, moved, at = fields
+                call = TracedCall(rank, begin_s, seconds, {"call": WORDS[kind]})
+                row, handle = call.row, opened.get((rank, n))
                 if kind == OPEN:
                     heap = free.setdefault(rank, [])
                     if not heap:
@@ -352,21 +354,21 @@ class TracedLog:
                             f"{self._where}: rank {rank} has more than {MAX_HANDLES:,} files open"
                         )
                     row |= {"as": handle, "flags": FLAGS[flags]}
-                    made.path = self._names[n]
-                    made.changes = n not in known and bool(flags & 4)
-                    known.add(n)
+                    call.path = self._names[n]
+                    call.changes = n not in opened_files and bool(flags & 4)
+                    opened_files.add(n)
                 elif handle is None:
-                    made.path = self._names[n]
+                    call.path = self._names[n]
                 else:
                     row["of"] = handle
                 if kind in (READ, WRITE):
                     row |= {"bytes": moved, "at": at}
-                    made.file, made.changes = self.files[n] if needs else None, kind == WRITE
+                    call.file, call.changes = self.files[n] if needs else None, kind == WRITE
                 elif kind == DATA_SYNC:
                     row["data_only"] = True
                 elif kind == CLOSE:
                     heappush(free[rank], opened.pop((rank, n)))
-                yield made
+                yield call
 
 
 def _begins(rows: Any, opens: int) -> list[int]:

@@ -15,7 +15,7 @@ class Path:
 
     directory: bool = False
     before: bool | None = None  # was it there? None: no call has said so
-    made: bool = False  # by a call that would also have taken what was there
+    created: bool = False  # by a call that would also have taken what was there
     assumed: bool = False  # a directory that is there for all that the calls have said so far
     bytes: int = 0  # before the first call, as far as is known
     file: "File | None" = None  # that has the name
@@ -79,7 +79,7 @@ class Process:
 
 
 @dataclass(slots=True)
-class Made:
+class TracedCall:
     """A call of a rank; `path` and `to` are names of files."""
 
     rank: int
@@ -93,18 +93,18 @@ class Made:
     changes: bool = False  # names, sizes or bytes
 
 
-class MadeCalls:
+class TracedCalls:
     """Many calls, in 28 bytes each and once what several of them have in common: all but their
     times and the place in the file."""
 
     def __init__(self) -> None:
         self._kinds: dict[tuple[Any, ...], int] = {}
-        self._firsts: list[Made] = []  # of each kind
+        self._firsts: list[TracedCall] = []  # of each kind
         self._of = array("I")
         self._at = array("q")
         self._times = array("d")
 
-    def append(self, call: Made) -> None:
+    def append(self, call: TracedCall) -> None:
         """Add a call; its row stays as it is."""
         row = call.row
         rest = (tuple(v) if k == "flags" else v for k, v in row.items() if k != "at")
@@ -120,15 +120,23 @@ class MadeCalls:
     def __len__(self) -> int:
         return len(self._of)
 
-    def __iter__(self) -> Iterator[Made]:
+    def __iter__(self) -> Iterator[TracedCall]:
         return map(self.__getitem__, range(len(self)))
 
-    def __getitem__(self, k: int) -> Made:
-        one, at = self._firsts[self._of[k]], self._at[k]
-        row = one.row if one.row.get("at", 0) == at else one.row | {"at": at}
+    def __getitem__(self, k: int) -> TracedCall:
+        first, at = self._firsts[self._of[k]], self._at[k]
+        row = first.row if first.row.get("at", 0) == at else first.row | {"at": at}
         begin_s, seconds = self._times[2 * k : 2 * k + 2]
-        return Made(
-            one.rank, begin_s, seconds, row, one.path, one.to, one.file, one.source, one.changes
+        return TracedCall(
+            first.rank,
+            begin_s,
+            seconds,
+            row,
+            first.path,
+            first.to,
+            first.file,
+            first.source,
+            first.changes,
         )
 
     @property

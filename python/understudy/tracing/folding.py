@@ -44,7 +44,7 @@ def row_of(item: Item) -> Row:
 
 def _row(item: Item, values: Any) -> Row:
     if item.passes:
-        return {"repeat": item.passes, "do": [_row(one, values) for one in item.body]}
+        return {"repeat": item.passes, "do": [_row(part, values) for part in item.body]}
     rest, flags, keys = item.shape
     row = dict(rest)
     for key in keys:
@@ -96,22 +96,22 @@ def _candidates(kinds: npt.NDArray[np.int64], length: int) -> Iterator[tuple[int
         yield int(edges[k]) + 1, int(edges[k + 1])
 
 
-def _folded(known: _List, length: int, numbers: dict[Any, int]) -> _List:
+def _folded(sequence: _List, length: int, numbers: dict[Any, int]) -> _List:
     """Loops whose bodies have so many items; the same list if there are none."""
     items: list[Item] = []
     kinds: list[npt.NDArray[np.int64]] = []
     end = 0  # of what is in the loops so far
-    for first, last in _candidates(known.kinds, length):
+    for first, last in _candidates(sequence.kinds, length):
         start = max(first, end)
         while last - start >= length:
-            passes = _passes(known.items, start, length, (last - start) // length + 1)
-            loop = _loop(known.items, start, length, passes)
-            items += [*known.items[end:start], loop]
-            kinds += [known.kinds[end:start], np.array([_kind(loop, numbers)])]
+            passes = _passes(sequence.items, start, length, (last - start) // length + 1)
+            loop = _loop(sequence.items, start, length, passes)
+            items += [*sequence.items[end:start], loop]
+            kinds += [sequence.kinds[end:start], np.array([_kind(loop, numbers)])]
             start = end = start + passes * length
     if not end:
-        return known
-    return _List([*items, *known.items[end:]], np.concatenate([*kinds, known.kinds[end:]]))
+        return sequence
+    return _List([*items, *sequence.items[end:]], np.concatenate([*kinds, sequence.kinds[end:]]))
 
 
 def _passes(items: list[Item], k: int, length: int, most: int) -> int:

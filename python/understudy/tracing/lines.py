@@ -38,12 +38,12 @@ def parse(lines: Iterable[str]) -> Iterator[Line]:
     """The calls in the order in which they returned; a line that is none has the name "?"."""
     halves: dict[int, tuple[float, str]] = {}
     for row in lines:
-        found = _LINE.match(row.rstrip("\n"))
-        if not found:
+        match = _LINE.match(row.rstrip("\n"))
+        if not match:
             if not row.startswith("strace: ") and row.strip():
                 yield Line(0, 0, "?", "", None, "", None, 0)
             continue
-        pid, begin, text = int(found[1] or 0), float(found[2]), found[3]
+        pid, begin, text = int(match[1] or 0), float(match[2]), match[3]
         if text.startswith("+++"):
             if _EXITED.match(text):
                 yield Line(pid, begin, "", "", None, "", None, 0)
@@ -54,22 +54,22 @@ def parse(lines: Iterable[str]) -> Iterator[Line]:
         if resumed := _RESUMED.match(text):
             begin, first = halves.pop(pid, (begin, f"{resumed[1]}("))
             text = first + resumed[2]
-        if (made := _made(pid, begin, text)) is not None:
-            yield made
+        if (line := _line(pid, begin, text)) is not None:
+            yield line
         elif not text.startswith("---"):
             yield Line(pid, begin, "?", "", None, "", None, 0)
 
 
-def _made(pid: int, begin: float, text: str) -> Line | None:
+def _line(pid: int, begin: float, text: str) -> Line | None:
     seconds = 0.0
     if timed := _SECONDS.search(text):
         seconds, text = float(timed[1]), text[: timed.start()]
-    found = _CALL.fullmatch(text)
-    if not found:
+    match = _CALL.fullmatch(text)
+    if not match:
         return None
-    result = None if found[3] == "?" else int(found[3], 0)
-    path = _plain(found[4]) if found[4] else None
-    return Line(pid, begin, found[1], found[2], result, found[5] or "", path, seconds)
+    result = None if match[3] == "?" else int(match[3], 0)
+    path = _plain(match[4]) if match[4] else None
+    return Line(pid, begin, match[1], match[2], result, match[5] or "", path, seconds)
 
 
 def split(text: str) -> list[str]:
@@ -108,8 +108,8 @@ def _plain(text: str) -> str:
     return _ESCAPE.sub(_byte, raw).decode("utf-8", "surrogateescape") if "\\" in text else text
 
 
-def _byte(found: "re.Match[bytes]") -> bytes:
-    code = found[1]
+def _byte(escape: "re.Match[bytes]") -> bytes:
+    code = escape[1]
     if code[:1].isdigit():
         return bytes([int(code, 8) & 255])
     if code[:1] == b"x" and len(code) == 3:
@@ -122,15 +122,15 @@ def number(text: str) -> int:
     OverflowError."""
     plain = text.split("<", 1)[0].strip()
     try:
-        found = int(plain, 8) if re.fullmatch(r"0[0-7]+", plain) else int(plain, 0)
+        value = int(plain, 8) if re.fullmatch(r"0[0-7]+", plain) else int(plain, 0)
     except ValueError:
         return 0
-    if abs(found) >= 1 << 64:
+    if abs(value) >= 1 << 64:
         raise OverflowError(f"{plain[:40]}: expected a number of 64 bits")
-    return found
+    return value
 
 
 def path_of(text: str) -> str | None:
     """The path that stands behind a descriptor."""
-    found = re.match(r"(?:-?\d+|AT_FDCWD)<(.*)>(?:\(deleted\))?$", text, re.S)
-    return _plain(found[1]) if found else None
+    match = re.match(r"(?:-?\d+|AT_FDCWD)<(.*)>(?:\(deleted\))?$", text, re.S)
+    return _plain(match[1]) if match else None

@@ -12,7 +12,15 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 from typing import Any
 
-from understudy.tracing.files import Descriptor, File, Made, MadeCalls, Opened, Path, Process
+from understudy.tracing.files import (
+    Descriptor,
+    File,
+    Opened,
+    Path,
+    Process,
+    TracedCall,
+    TracedCalls,
+)
 from understudy.tracing.lines import Line, number, path_of, split, unquoted
 from understudy.tracing.vocabulary import (
     ADVICE,
@@ -42,7 +50,7 @@ class Processes:
     def __init__(self, roots: Iterable[str] = ()) -> None:
         self.roots = tuple(roots)
         self.paths: dict[str, Path] = {}
-        self.made = MadeCalls()
+        self.system_calls = TracedCalls()
         self.files: list[File] = []
         self.left_out: Counter[str] = Counter()
         self.elsewhere: Counter[str] = Counter()  # bytes read, by the path of the file
@@ -60,17 +68,17 @@ class Processes:
     def ranks(self) -> dict[int, int]:
         """The number in the workload of each rank that made calls on the files; to be asked, as
         the times, behind all calls."""
-        return {rank: k for k, rank in enumerate(sorted(self.made.ranks))}
+        return {rank: k for k, rank in enumerate(sorted(self.system_calls.ranks))}
 
     @cached_property
     def begin_s(self) -> float:
         """The begin of the first call on the files."""
-        return self.made.span_s[0]
+        return self.system_calls.span_s[0]
 
     @cached_property
     def end_s(self) -> float:
         """The end of the last one."""
-        return self.made.span_s[1]
+        return self.system_calls.span_s[1]
 
     def follow(self, lines: Iterable[Line]) -> None:
         """Take the calls of a trace."""
@@ -102,15 +110,15 @@ class Processes:
     def opened(self, pid: int, fd: int) -> Opened | None:
         """The open file of a descriptor of a process; None where it does not count."""
         process = self._processes.get(pid)
-        one = process.table.get(fd) if process is not None else None
-        return one.opened if one is not None else None
+        descriptor = process.table.get(fd) if process is not None else None
+        return descriptor.opened if descriptor is not None else None
 
     def there(self, name: str) -> bool | None:
         """True if a path is that of a file, after the calls so far; None: no call says so."""
         path = self.paths.get(name)
         if path is None:
             return None
-        gone = path.made or (path.before is not None and not path.directory)
+        gone = path.created or (path.before is not None and not path.directory)
         return True if path.file is not None else False if gone else None
 
     # -- processes --------------------------------------------------------------------------------
@@ -131,12 +139,12 @@ class Processes:
         if line.result is None or line.result <= 0:
             return
         if line.name == "vfork" or "CLONE_FILES" not in line.text:
-            known = self._processes.get(line.result)  # it may have made calls already
+            former = self._processes.get(line.result)  # it may have made calls already
             child = Process(process.rank, process.cwd)
-            for fd, one in process.table.items():
-                child.table[fd] = self._copied(process, line, one, one.closes)
-            if known is not None:
-                child.table |= known.table
+            for fd, descriptor in process.table.items():
+                child.table[fd] = self._copied(process, line, descriptor, descriptor.closes)
+            if former is not None:
+                child.table |= former.table
             self._processes[line.result] = child
         else:
             process.tasks += 1
@@ -149,7 +157,7 @@ class Processes:
             name, _, value = unquoted(text).partition("=")
             if name in RANKS and value.isdigit():
                 process.rank = int(value)
-        for fd in [fd for fd, one in process.table.items() if one.closes]:
+        for fd in [fd for fd, descriptor in process.table.items() if descriptor.closes]:
             self._close(process, line, fd)
 
     def _chdir(self, process: Process, line: Line, arguments: list[str]) -> None:
@@ -198,7 +206,7 @@ class Processes:
                 self.paths[name] = Path(directory=True, before=True)
             elif parent not in self.roots:
                 above = self._path(parent)
-                if above.before is None and above.file is None and not above.made:
+                if above.before is None and above.file is None and not above.created:
                     over = self.paths.get(posixpath.dirname(parent))
                     above.before = over is None or over.before is not False
                     above.directory = above.assumed = True
@@ -211,7 +219,7 @@ class Processes:
     def _there(self, name: str, directory: bool = False) -> Path:
         """A name that a call has found."""
         path = self._path(name)
-        if path.before is None and not path.made:
+        if path.before is None and not path.created:
             path.before = True
             path.directory = directory
             path.file = None if directory else self._file(path)
@@ -224,7 +232,7 @@ class Processes:
         above = posixpath.dirname(name)
         while (path := self.paths.get(above)) is not None:
             path.assumed = False
-            if path.before and not path.made and not path.directory:
+            if path.before and not path.created and not path.directory:
                 path.directory, path.file = True, None  # only looked at, as by access()
             above = posixpath.dirname(above)
 
@@ -237,7 +245,7 @@ class Processes:
 
     def _add(self, process: Process, line: Line, row: Row, **more: Any) -> None:
         seconds = 0.0 if row["call"] == "dup" else line.seconds  # a fork makes many
-        self.made.append(Made(process.rank, line.begin_s, seconds, row, **more))
+        self.system_calls.append(TracedCall(process.rank, line.begin_s, seconds, row, **more))
         for name in (more.get("path"), more.get("to")) if "fails" not in row else ():
             if name is not None:
                 self._confirm(name)
@@ -251,24 +259,28 @@ class Processes:
         self._used[rank] += 1
         return self._used[rank] - 1
 
-    def _copied(self, process: Process, line: Line, one: Descriptor, closes: bool) -> Descriptor:
+    def _copied(
+        self, process: Process, line: Line, descriptor: Descriptor, closes: bool
+    ) -> Descriptor:
         handle = self._handle(process.rank)
-        self._add(process, line, {"call": "dup", "of": one.handle, "as": handle})
-        return Descriptor(handle, one.opened, closes)
+        self._add(process, line, {"call": "dup", "of": descriptor.handle, "as": handle})
+        return Descriptor(handle, descriptor.opened, closes)
 
     def _close(self, process: Process, line: Line, fd: int) -> None:
-        one = process.table.pop(fd, None)
-        if one is None:
+        descriptor = process.table.pop(fd, None)
+        if descriptor is None:
             return
-        self._add(process, line, {"call": "close", "of": one.handle}, file=one.opened.file)
-        self._free.setdefault(process.rank, []).append(one.handle)
+        self._add(
+            process, line, {"call": "close", "of": descriptor.handle}, file=descriptor.opened.file
+        )
+        self._free.setdefault(process.rank, []).append(descriptor.handle)
 
     def _open(self, process: Process, line: Line, arguments: list[str]) -> None:
         k = int(line.name in WITH_AT)
         name = self._name(process, line, arguments, k)
-        found = line.path  # such as through /proc/self/fd
-        if name is None and found and not line.error and self._counts(process, found):
-            name = found if found not in self._special else None
+        target = line.path  # such as through /proc/self/fd
+        if name is None and target and not line.error and self._counts(process, target):
+            name = target if target not in self._special else None
         if name is None:
             if line.path and not line.error and not line.path.startswith(SYSTEM):
                 self.elsewhere[line.path] += 0
@@ -292,13 +304,13 @@ class Processes:
         path = self._path(name)
         creates = "create" in flags and path.file is None
         if creates and path.before is None:
-            path.made = True  # unless a size says that it was there
+            path.created = True  # unless a size says that it was there
             if {"exclusive", "truncate"} & set(flags):
                 path.before = False
             else:
                 path.file = self._file(path)
         if "directory" not in flags and path.file is None and not path.directory:
-            if path.before is None and not path.made:
+            if path.before is None and not path.created:
                 self._there(name)
             else:
                 path.file = self._file()
@@ -359,15 +371,15 @@ class Processes:
             row = {"call": "open", "flags": ["read", "write"], "as": handle}
             self._add(process, line, row, path=name, file=opened.file)
             self._inherited[key] = Descriptor(handle, opened, False)
-        one = self._copied(process, line, self._inherited[key], False)
-        process.table[number(argument)] = one
-        return one
+        descriptor = self._copied(process, line, self._inherited[key], False)
+        process.table[number(argument)] = descriptor
+        return descriptor
 
     def _move(self, process: Process, line: Line, arguments: list[str]) -> None:
-        one = self._of(process, arguments) or self._inherits(process, line, arguments[0])
+        descriptor = self._of(process, arguments) or self._inherits(process, line, arguments[0])
         reads = "read" in line.name
-        if one is None or line.result is None or line.result < 0:
-            if one is not None:
+        if descriptor is None or line.result is None or line.result < 0:
+            if descriptor is not None:
                 self.left_out[f"{line.name}: {line.error}"] += 1
             elif reads and line.result and (where := data_path(arguments[0])):
                 self.elsewhere[where] += line.result
@@ -375,13 +387,13 @@ class Processes:
         plain = line.name in ("read", "pread64", "pread")
         asked = min(number(arguments[2]), MAX_CALL_BYTES) if plain else line.result
         at = number(arguments[3]) if line.name.startswith("p") and len(arguments) > 3 else None
-        self._moved(process, line, one, reads, asked, line.result, at)
+        self._moved(process, line, descriptor, reads, asked, line.result, at)
 
     def _moved(
         self,
         process: Process,
         line: Line,
-        one: Descriptor,
+        descriptor: Descriptor,
         reads: bool,
         asked: int,
         moved: int,
@@ -389,9 +401,9 @@ class Processes:
     ) -> None:
         if not 0 <= moved <= asked <= MAX_CALL_BYTES:
             raise ValueError(f"{moved} of {asked} bytes")
-        opened, file = one.opened, one.opened.file
+        opened, file = descriptor.opened, descriptor.opened.file
         place = file.size if opened.append and not reads else opened.place if at is None else at
-        row: Row = {"call": "read" if reads else "write", "of": one.handle, "bytes": asked}
+        row: Row = {"call": "read" if reads else "write", "of": descriptor.handle, "bytes": asked}
         if at is not None:
             row["at"] = at
         if reads:
@@ -412,31 +424,32 @@ class Processes:
         if line.result is None or line.result < 0:
             return
         if line.name != "sendfile" and arguments[1] == arguments[3] == "NULL":
-            one, other = self._of(process, arguments, of), self._of(process, arguments, into)
-            if one is not None and other is not None:
-                self._copy(process, line, one, other, number(arguments[4]))
+            origin, target = self._of(process, arguments, of), self._of(process, arguments, into)
+            if origin is not None and target is not None:
+                self._copy(process, line, origin, target, number(arguments[4]))
                 return
         if line.result == 0:
             return
         for k, reads in ((of, True), (into, False)):
-            one = self._of(process, arguments, k)
-            if (one := one or self._inherits(process, line, arguments[k])) is not None:
+            descriptor = self._of(process, arguments, k)
+            descriptor = descriptor or self._inherits(process, line, arguments[k])
+            if descriptor is not None:
                 self.left_out[f"{line.name}, as reads and writes"] += reads
-                self._moved(process, line, one, reads, line.result, line.result, None)
+                self._moved(process, line, descriptor, reads, line.result, line.result, None)
 
     def _copy(
-        self, process: Process, line: Line, one: Descriptor, other: Descriptor, asked: int
+        self, process: Process, line: Line, origin: Descriptor, target: Descriptor, asked: int
     ) -> None:
         if asked < 1:
             raise ValueError(f"{asked} bytes to copy")
-        copied, source, file = line.result or 0, one.opened.file, other.opened.file
-        self._found(source, one.opened.place + copied, copied)
-        row = {"call": "copy", "of": one.handle, "into": other.handle, "length": asked}
+        copied, source, file = line.result or 0, origin.opened.file, target.opened.file
+        self._found(source, origin.opened.place + copied, copied)
+        row = {"call": "copy", "of": origin.handle, "into": target.handle, "length": asked}
         if copied < asked:
             row["moved"] = copied
-        one.opened.place += copied
-        other.opened.place += copied
-        file.grow(other.opened.place)
+        origin.opened.place += copied
+        target.opened.place += copied
+        file.grow(target.opened.place)
         self._add(process, line, row, file=file, source=source, changes=True)
 
     @staticmethod
@@ -446,22 +459,22 @@ class Processes:
             file.was(end)
 
     def _seek(self, process: Process, line: Line, arguments: list[str]) -> None:
-        one = self._of(process, arguments)
-        if one is None or line.result is None or line.result < 0:
+        descriptor = self._of(process, arguments)
+        if descriptor is None or line.result is None or line.result < 0:
             return
         if arguments[2] not in ("SEEK_SET", "SEEK_CUR", "SEEK_END"):
             self.left_out[f"lseek with {arguments[2]}"] += 1
             return
-        row: Row = {"call": "seek", "of": one.handle, "at": line.result}
+        row: Row = {"call": "seek", "of": descriptor.handle, "at": line.result}
         if arguments[2] == "SEEK_END":
             behind = number(arguments[1])
-            file = one.opened.file
+            file = descriptor.opened.file
             if file.prepared is not None:
                 file.was(line.result - behind)
             if behind >= 0 and file.size == line.result - behind:
                 row |= {"at": behind, "from_end": True}
-        one.opened.place = line.result
-        self._add(process, line, row, file=one.opened.file)
+        descriptor.opened.place = line.result
+        self._add(process, line, row, file=descriptor.opened.file)
 
     def _stat(self, process: Process, line: Line, arguments: list[str]) -> None:
         k = int(line.name in WITH_AT)
@@ -469,11 +482,11 @@ class Processes:
             k and unquoted(arguments[1]) == "" and '"' in arguments[1]
         )
         if on_handle:
-            one = self._of(process, arguments)
-            if one is not None and not line.error:
-                self._sized(one.opened.file, line)
-                row = {"call": "stat", "of": one.handle}
-                self._add(process, line, row, file=one.opened.file)
+            descriptor = self._of(process, arguments)
+            if descriptor is not None and not line.error:
+                self._sized(descriptor.opened.file, line)
+                row = {"call": "stat", "of": descriptor.handle}
+                self._add(process, line, row, file=descriptor.opened.file)
             return
         name = self._name(process, line, arguments, k)
         if name is None:
@@ -499,34 +512,34 @@ class Processes:
 
     def _sized(self, file: File, line: Line) -> None:
         """Set the size that the call states, of a file whose size is not known otherwise."""
-        _, found, text = line.text.partition("st_size=")
-        if not found:
-            _, found, text = line.text.partition("stx_size=")
+        _, mark, text = line.text.partition("st_size=")
+        if not mark:
+            _, mark, text = line.text.partition("stx_size=")
         digits = text.split(",", 1)[0].split("}", 1)[0]
-        if found and digits.isdigit() and file.prepared is not None:
+        if mark and digits.isdigit() and file.prepared is not None:
             file.was(number(digits))
 
     def _on_handle(self, process: Process, line: Line, arguments: list[str]) -> None:
-        one = self._of(process, arguments)
-        if one is None or line.error:
-            if line.name == "utimensat" and one is None and '"' in line.text:
+        descriptor = self._of(process, arguments)
+        if descriptor is None or line.error:
+            if line.name == "utimensat" and descriptor is None and '"' in line.text:
                 self._on_path(process, line, arguments)
             return
-        row: Row = {"of": one.handle}
+        row: Row = {"of": descriptor.handle}
         if line.name in ("fchmod", "fchown", "utimensat"):
             self.left_out["changes of attributes, as changes of times"] += 1
             row["call"] = "attribute"
-            self._add(process, line, row, file=one.opened.file)
+            self._add(process, line, row, file=descriptor.opened.file)
             return
         if line.name == "ftruncate":
             row |= {"call": "truncate", "at": number(arguments[1])}
-            one.opened.file.cut(row["at"])
+            descriptor.opened.file.cut(row["at"])
         elif line.name == "fallocate":
             if arguments[1] != "0":
                 self.left_out["fallocate with flags"] += 1
                 return
             row |= {"call": "allocate", "at": number(arguments[2]), "length": number(arguments[3])}
-            one.opened.file.grow(row["at"] + row["length"])
+            descriptor.opened.file.grow(row["at"] + row["length"])
         elif line.name == "fadvise64":
             advice = arguments[3].removeprefix("POSIX_FADV_").lower()
             if advice not in ADVICE:
@@ -540,7 +553,7 @@ class Processes:
             process,
             line,
             row,
-            file=one.opened.file,
+            file=descriptor.opened.file,
             changes=line.name in ("ftruncate", "fallocate"),
         )
 
@@ -565,11 +578,11 @@ class Processes:
             path = self._absent(name)
             path.before = path.before and not path.assumed
             path.directory = path.directory or bool(path.before)
-            path.made, path.file = True, None
+            path.created, path.file = True, None
         else:
             path = self._there(name, directory=kind == "rmdir")
             if kind == "unlink":
-                path.made, path.file = True, None
+                path.created, path.file = True, None
             elif kind == "truncate" and path.file is not None:
                 path.file.cut(row["at"])
         self._add(process, line, row, path=name, changes=True)
@@ -590,11 +603,11 @@ class Processes:
             self.left_out["links to files elsewhere"] += 1
             return
         path = self._absent(name)
-        path.made, path.file = True, None
-        known = self.paths.get(target)
-        if known is not None:
-            path.file = known.file
-        to = target if known is not None else None
+        path.created, path.file = True, None
+        target_path = self.paths.get(target)
+        if target_path is not None:
+            path.file = target_path.file
+        to = target if target_path is not None else None
         self._add(process, line, row, path=name, to=to, changes=True)
 
     def _node(self, process: Process, line: Line, arguments: list[str]) -> None:
@@ -605,11 +618,11 @@ class Processes:
 
     def _on_two(self, process: Process, line: Line, arguments: list[str]) -> None:
         with_at = line.name in WITH_AT
-        one = self._name(process, line, arguments, 1 if with_at else 0)
-        other = self._name(process, line, arguments, 3 if with_at else 1)
+        old = self._name(process, line, arguments, 1 if with_at else 0)
+        new = self._name(process, line, arguments, 3 if with_at else 1)
         kind = "rename" if line.name.startswith("rename") else "link"
-        if one is None or other is None:
-            if one or other:
+        if old is None or new is None:
+            if old or new:
                 self.left_out[f"{line.name} from or to a file elsewhere"] += 1
             return
         row: Row = {"call": kind}
@@ -619,43 +632,43 @@ class Processes:
         if "RENAME_NOREPLACE" in line.text:
             row["exclusive"] = True
         if line.error:
-            if self._fails(line, one if line.error == "ENOENT" else other):
-                self._path(one), self._path(other)
-                self._add(process, line, row | {"fails": True}, path=one, to=other)
+            if self._fails(line, old if line.error == "ENOENT" else new):
+                self._path(old), self._path(new)
+                self._add(process, line, row | {"fails": True}, path=old, to=new)
             return
-        source = self._there(one)
-        target = self._path(other)
+        source = self._there(old)
+        target = self._path(new)
         target.before = bool(target.before)
         target.file = source.file
-        moves = {p for p in self.paths if p.startswith(one + "/")} if kind == "rename" else set()
+        moves = {p for p in self.paths if p.startswith(old + "/")} if kind == "rename" else set()
         for below in moves:  # a directory
-            renamed = self._path(other + below[len(one) :])
+            renamed = self._path(new + below[len(old) :])
             renamed.before, renamed.file = bool(renamed.before), self.paths[below].file
             origin = self.paths[below].like or below
             renamed.like = origin if self.paths[origin].like is None else None
-            renamed.like = None if origin == other + below[len(one) :] else renamed.like
+            renamed.like = None if origin == new + below[len(old) :] else renamed.like
             self.paths[below].file = None
         if kind == "rename":
             source.file = None
-        self._add(process, line, row, path=one, to=other, changes=True)
+        self._add(process, line, row, path=old, to=new, changes=True)
 
     def _dup(self, process: Process, line: Line, arguments: list[str]) -> None:
-        one = self._of(process, arguments)
+        descriptor = self._of(process, arguments)
         if line.name == "fcntl" and not arguments[1].startswith("F_DUPFD"):
-            if one is not None and arguments[1] == "F_SETFD":
-                one.closes = "FD_CLOEXEC" in arguments[2]
-            elif one is not None and "SETLK" in arguments[1]:
+            if descriptor is not None and arguments[1] == "F_SETFD":
+                descriptor.closes = "FD_CLOEXEC" in arguments[2]
+            elif descriptor is not None and "SETLK" in arguments[1]:
                 self.left_out["locks of files"] += 1
             return
         if line.result is None or line.result < 0:
             return
-        if one is None or process.table.get(line.result) is one:
-            if one is None and line.name in ("dup2", "dup3"):
+        if descriptor is None or process.table.get(line.result) is descriptor:
+            if descriptor is None and line.name in ("dup2", "dup3"):
                 self._close(process, line, line.result)
             return
         self._close(process, line, line.result)
         closes = "CLOEXEC" in line.text
-        process.table[line.result] = self._copied(process, line, one, closes)
+        process.table[line.result] = self._copied(process, line, descriptor, closes)
 
     def _closed(self, process: Process, line: Line, arguments: list[str]) -> None:
         if line.name == "close":

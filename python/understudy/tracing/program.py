@@ -21,7 +21,7 @@ from understudy.program.instructions import (
 from understudy.program.syscalls import CallList, Entry, Tree
 from understudy.program.types import Provenance, Scaling, Source, identifier
 from understudy.program.workload import Workload
-from understudy.tracing.files import File, Made, Path
+from understudy.tracing.files import File, Path, TracedCall
 from understudy.tracing.folding import Item, fold, item_of, outer, row_of
 from understudy.tracing.processes import Processes
 from understudy.units import plural, size
@@ -36,7 +36,7 @@ class Trace(Protocol):
     """The calls of a program, and the names and files that they are on."""
 
     @property
-    def made(self) -> Iterable[Made]:
+    def system_calls(self) -> Iterable[TracedCall]:
         """The calls, in the order in which they ended: by then they have had their effect. There
         is one at least; read several times."""
 
@@ -80,19 +80,19 @@ def workload_of(
 ) -> Workload:
     """The workload of the calls of a trace."""
     numbers = _numbered(traced)
-    made = []
+    program_steps = []
     start_s = 0.0
-    for calls in steps(traced.made, traced.pause_s):
+    for calls in steps(traced.system_calls, traced.pause_s):
         first = next(calls)
         start_s = max(start_s, first.begin_s - traced.begin_s)
-        made.append(_step(first, calls, start_s, traced, numbers))
+        program_steps.append(_step(first, calls, start_s, traced, numbers))
     tree = _tree(traced, numbers)
     stream = Stream(
         name=identifier(name),
         role="output",
         method="posix",
         set=FileSet(name=identifier(name), owner=CALLERS, groups=ranks, tree=tree),
-        steps=tuple(made),
+        steps=tuple(program_steps),
     )
     return Workload(
         name=identifier(name),
@@ -116,7 +116,7 @@ def of_processes(
 ) -> Workload:
     """The workload of the calls of processes that a tracer has written to `where`; the notes say
     what it does not tell."""
-    if not traced.made:
+    if not traced.system_calls:
         raise UnderstudyError(
             f"{where}: no calls on files of the directories; expected some below the one in which "
             "the program was started, or below others: understudy describe --below DIRECTORY"
@@ -128,9 +128,9 @@ def of_processes(
         "runtime_s": "From the first call to the last.",
         "streams": f"Calls of the system, as {tracer} saw them.",
     }
-    found = [*notes, *left_out(traced.left_out)]
+    all_notes = [*notes, *left_out(traced.left_out)]
     if traced.elsewhere:
-        found.append(
+        all_notes.append(
             f"Not played: calls on {plural(len(traced.elsewhere), 'file')} of other directories "
             f"({size(sum(traced.elsewhere.values()))} read); --below DIRECTORY takes those."
         )
@@ -139,7 +139,7 @@ def of_processes(
         traced,
         ranks=len(traced.ranks),
         runtime_s=traced.end_s - traced.begin_s,
-        source=Source(format=tracer, version=version, reader=tracer, notes=tuple(found)),
+        source=Source(format=tracer, version=version, reader=tracer, notes=tuple(all_notes)),
         provenance=tuple(
             Provenance(path=f"/{key}", origin="read", how=text) for key, text in how.items()
         ),
@@ -171,7 +171,7 @@ def _numbered(traced: Trace) -> dict[str, int]:
     """The entry of each name: those of several ranks first, then those of each rank in the order
     in which it uses them, so that ranks that do alike have them alike."""
     users: dict[str, set[int]] = {}
-    for call in traced.made:
+    for call in traced.system_calls:
         for name in (call.path, call.to):
             if name is not None:
                 users.setdefault(name, set()).add(traced.ranks[call.rank])
@@ -222,24 +222,29 @@ def _tree(traced: Trace, numbers: dict[str, int]) -> Tree:
 # -- steps ---------------------------------------------------------------------------------------
 
 
-def steps(made: Iterable[Made], pause_s: float = inf) -> Iterator[Iterator[Made]]:
+def steps(
+    system_calls: Iterable[TracedCall], pause_s: float = inf
+) -> Iterator[Iterator[TracedCall]]:
     """The calls, divided where one needs what another rank has done in the same step, and where
     all ranks pause."""
     return (
-        map(itemgetter(1), calls) for _, calls in groupby(_numbered_steps(made, pause_s), _FIRST)
+        map(itemgetter(1), calls)
+        for _, calls in groupby(_numbered_steps(system_calls, pause_s), _FIRST)
     )
 
 
 _FIRST = itemgetter(0)
 
 
-def _numbered_steps(made: Iterable[Made], pause_s: float) -> Iterator[tuple[int, Made]]:
+def _numbered_steps(
+    system_calls: Iterable[TracedCall], pause_s: float
+) -> Iterator[tuple[int, TracedCall]]:
     """The calls, each with the number of its step."""
     step = 0
     changed: dict[Any, int] = {}  # the rank that has changed a name or a file; -1: several have
     used: dict[Any, set[int]] = {}
     end_s = 0.0  # of the calls so far
-    for call in made:
+    for call in system_calls:
         names = [n for n in (call.path, call.to) if n is not None]
         keys: list[Any] = [*names, *(id(f) for f in _needed(call) if f is not None)]
         writes = call.row["call"] == "write"
@@ -261,14 +266,18 @@ def _numbered_steps(made: Iterable[Made], pause_s: float) -> Iterator[tuple[int,
                 changed[key] = call.rank if changed.get(key, call.rank) == call.rank else -1
 
 
-def _needed(call: Made) -> tuple[File | None, ...]:
+def _needed(call: TracedCall) -> tuple[File | None, ...]:
     """Files whose bytes or size a call changes or depends on."""
     alike = call.row["call"] in _ALIKE and "from_end" not in call.row
     return () if alike and not call.changes else (call.file, call.source)
 
 
 def _step(
-    first: Made, rest: Iterable[Made], start_s: float, traced: Trace, numbers: dict[str, int]
+    first: TracedCall,
+    rest: Iterable[TracedCall],
+    start_s: float,
+    traced: Trace,
+    numbers: dict[str, int],
 ) -> Step:
     lists: dict[int, list[Item]] = {}
     times = _Times(traced.call_s)
@@ -281,8 +290,8 @@ def _step(
     folded = {rank: fold(lists[rank]) for rank in sorted(lists)}
     thinking_s = times.thinking_s
     computes: Body = (Compute(thinking_s),) if thinking_s else ()
-    made = CallList([row for rows in _joined(folded) for row in rows])
-    return Step(time_s=round(start_s, 6), body=(*computes, Calls(made)))
+    call_list = CallList([row for rows in _joined(folded) for row in rows])
+    return Step(time_s=round(start_s, 6), body=(*computes, Calls(call_list)))
 
 
 class _Times:
@@ -294,7 +303,7 @@ class _Times:
         self._first: dict[int, float] = {}
         self._last: dict[int, float] = {}
 
-    def add(self, call: Made) -> None:
+    def add(self, call: TracedCall) -> None:
         """Count a call."""
         self._spent[call.rank] = self._spent.get(call.rank, 0) + call.seconds + self._call_s
         self._first.setdefault(call.rank, call.begin_s)
@@ -307,7 +316,7 @@ class _Times:
         return round(sum(idle) / len(idle), 6)
 
 
-def _named(call: Made, numbers: dict[str, int]) -> Row:
+def _named(call: TracedCall, numbers: dict[str, int]) -> Row:
     row = dict(call.row)
     if call.path is not None:
         row["path"] = numbers[call.path]
@@ -325,19 +334,19 @@ def _joined(folded: dict[int, list[Item]]) -> Iterator[list[Row]]:
         n = k + 1
         steps: list[int] | None = None
         while n < len(ranks) and ranks[n] == ranks[k] + n - k:
-            found = _steps_between(folded[ranks[k]], folded[ranks[n]], n - k)
-            if found is None or (steps is not None and found != steps):
+            increments = _steps_between(folded[ranks[k]], folded[ranks[n]], n - k)
+            if increments is None or (steps is not None and increments != steps):
                 break
-            steps, n = found, n + 1
+            steps, n = increments, n + 1
         yield [_of_ranks(folded[ranks[k]], ranks[k], n - k, steps or [])]
         k = n
 
 
-def _steps_between(one: list[Item], other: list[Item], ranks: int) -> list[int] | None:
+def _steps_between(first: list[Item], other: list[Item], ranks: int) -> list[int] | None:
     """Increments of names and places from rank to rank, for lists so many ranks apart."""
-    if [i.shape for i in one] != [i.shape for i in other]:
+    if [i.shape for i in first] != [i.shape for i in other]:
         return None
-    values = [v for i in one for v in i.values]
+    values = [v for i in first for v in i.values]
     others = [v for i in other for v in i.values]
     steps = []
     for a, b in zip(values, others, strict=True):

@@ -48,8 +48,8 @@ def _used(trace: Trace, functions: Sequence[str]) -> set[str]:
     """The names of files in the calls of functions."""
     tables = {id(table): table for table in map(trace.table, range(trace.ranks))}
     rows = (row for table in tables.values() for row in table)
-    found = (n for name, words in rows if _plain(name) in functions for n in _names(name, words))
-    return {name for name in found if name.startswith("/") and not _of_system(name)}
+    names = (n for name, words in rows if _plain(name) in functions for n in _names(name, words))
+    return {name for name in names if name.startswith("/") and not _of_system(name)}
 
 
 def _plain(name: str) -> str:
@@ -193,10 +193,10 @@ class Caller:
         self, call: Call, handle: Handle, reads: bool, asked: int, at: int | None = None
     ) -> Line:
         opened, moved = self._opened(handle), asked
-        file, made = opened.file, opened.file.prepared is None
+        file, sized = opened.file, opened.file.prepared is None
         if file.prepared is not None:  # a file that nothing says was there before
-            made = file.prepared.made and not file.prepared.before and file.most > 0
-        if reads and made:
+            sized = file.prepared.created and not file.prepared.before and file.most > 0
+        if reads and sized:
             moved = max(0, min(asked, file.size - (opened.place if at is None else at)))
         name = ("" if at is None else "p") + ("read" if reads else "write")
         place = "" if at is None else f", {at}"

@@ -161,11 +161,13 @@ class Trace:
         waits = [self._waits(rank) for rank in range(self.ranks)]
         if len({int(waiting.sum()) for waiting in waits}) > 1:  # of ranks that ended early
             waits = [np.zeros_like(waiting) for waiting in waits]
-        own = seconds[0][waits[0]]
+        waited = seconds[0][waits[0]]
         for times, waiting in zip(seconds[1:], waits[1:], strict=True):
-            if len(own):
+            if len(waited):
                 other = times[waiting]
-                times += ((own[:, 0] - other[:, 1]).max() + (own[:, 1] - other[:, 0]).min()) / 2
+                times += (
+                    (waited[:, 0] - other[:, 1]).max() + (waited[:, 1] - other[:, 0]).min()
+                ) / 2
         first_s = min((float(times[0, 0]) for times in seconds if len(times)), default=0.0)
         return [
             self._calls(rank, seconds[rank] - first_s, waits[rank]) for rank in range(self.ranks)
@@ -193,8 +195,8 @@ class Trace:
 
 
 def _at_rank(text: str, rank: int) -> str:
-    found = _PLACE.fullmatch(text)
-    return str(int(found[1]) * rank + int(found[2])) if found else text
+    match = _PLACE.fullmatch(text)
+    return str(int(match[1]) * rank + int(match[2])) if match else text
 
 
 # -- bytes ---------------------------------------------------------------------------------------
@@ -260,7 +262,7 @@ def _inflated(path: Path, data: bytes, at: int) -> tuple[bytes, int]:
 def _signatures(path: Path, data: bytes, head: int) -> list[tuple[int, tuple[str, ...]]]:
     """Function and arguments by number. `head`: bytes of number, (rank,) bytes (and count)."""
     count = struct.unpack_from("<i", data)[0] if len(data) >= 4 else -1
-    found: dict[int, tuple[int, tuple[str, ...]]] = {}
+    signatures: dict[int, tuple[int, tuple[str, ...]]] = {}
     at = 4
     for _ in range(min(count, len(data))):
         if at + head > len(data):
@@ -275,10 +277,10 @@ def _signatures(path: Path, data: bytes, head: int) -> list[tuple[int, tuple[str
         at += size
         if length != size - KEY.size or len(words) != arguments + 1 or words[-1]:
             break
-        found[number] = function, tuple(map(_text, words[:-1]))
-    if len(found) != count or any(k not in found for k in range(count)):
-        raise UnderstudyError(f"{path}: {len(found)} signatures, expected {count}, each once")
-    return [found[k] for k in range(count)]
+        signatures[number] = function, tuple(map(_text, words[:-1]))
+    if len(signatures) != count or any(k not in signatures for k in range(count)):
+        raise UnderstudyError(f"{path}: {len(signatures)} signatures, expected {count}, each once")
+    return [signatures[k] for k in range(count)]
 
 
 # -- grammars ------------------------------------------------------------------------------------
@@ -307,14 +309,14 @@ def _expanded(rules: Grammar, calls: int, table: int, path: Path) -> npt.NDArray
     lengths = _lengths(rules, calls, table, path)
     if lengths[START] != calls:
         raise UnderstudyError(f"{path}: {lengths[START]} calls, but {calls} have times")
-    found = np.empty(calls, np.int32)
+    numbers = np.empty(calls, np.int32)
     at, bodies = 0, [_repeated(rules[START])]
     while bodies:
         symbol, times = next(bodies[-1], (START, 0))
         if times == 0:
             bodies.pop()
         elif symbol >= 0:
-            found[at : at + times] = symbol
+            numbers[at : at + times] = symbol
             at += times
         else:
             same = []
@@ -323,7 +325,7 @@ def _expanded(rules: Grammar, calls: int, table: int, path: Path) -> npt.NDArray
                 symbol = rules[symbol][0][0]
             rules.update((rule, rules[symbol]) for rule in same)  # each is another one
             bodies.append(_repeated(rules[symbol]))
-    return found
+    return numbers
 
 
 def _repeated(body: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:

@@ -245,9 +245,9 @@ def without_contents(lines: Iterable[str]) -> Iterator[str]:
     for line in lines:
         if _SIGNAL.match(line):
             continue  # strace tells of ends by signals where it tells of signals
-        if found := _EXEC.match(line.rstrip("\n")):
+        if executed := _EXEC.match(line.rstrip("\n")):
             ranks = ", ".join(f'"{rank}"' for rank in _RANK.findall(line))
-            yield f"{found[1]}[], [{ranks}]{found[2]}\n"
+            yield f"{executed[1]}[], [{ranks}]{executed[2]}\n"
         elif not (call := _CALL.match(line)):
             yield line if " +++ " in line else _STRING.sub('""', line)
         elif _NAMES.fullmatch(call[2]):
