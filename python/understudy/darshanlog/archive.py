@@ -114,7 +114,7 @@ def _archive(
     temporary = Path(name)
     try:
         try:
-            made = convert(
+            converted = convert(
                 source,
                 handle,
                 options.compression,
@@ -125,7 +125,7 @@ def _archive(
             )
             state = REPLACED if options.into is None else WRITTEN
             keep_smaller = options.compression == DENSE and not options.always
-            if keep_smaller and made.after_bytes >= made.before_bytes:
+            if keep_smaller and converted.after_bytes >= converted.before_bytes:
                 state = LARGER
             else:
                 os.fsync(handle)
@@ -135,7 +135,7 @@ def _archive(
             temporary.unlink()
         else:
             if options.check:
-                verify(temporary, made, source, lambda: tick(0))
+                verify(temporary, converted, source, lambda: tick(0))
             if options.into is None:
                 _own_as_original(source, temporary)
             shutil.copystat(source.path, temporary)
@@ -146,21 +146,21 @@ def _archive(
         raise
     return Archived(
         path=path,
-        nprocs=made.nprocs,
-        files=made.files,
-        before_bytes=made.before_bytes,
-        after_bytes=made.after_bytes,
+        nprocs=converted.nprocs,
+        files=converted.files,
+        before_bytes=converted.before_bytes,
+        after_bytes=converted.after_bytes,
         state=state,
     )
 
 
 def _own_as_original(source: Source, temporary: Path) -> None:
-    mine = temporary.stat()
-    if (mine.st_uid, mine.st_gid) != (source.status.st_uid, source.status.st_gid):
+    status = temporary.stat()
+    if (status.st_uid, status.st_gid) != (source.status.st_uid, source.status.st_gid):
         try:
             os.chown(temporary, source.status.st_uid, source.status.st_gid)
         except PermissionError:
-            if mine.st_uid != source.status.st_uid:
+            if status.st_uid != source.status.st_uid:
                 raise UnderstudyError(
                     f"{source.path}: belongs to another user, whose the result would not be; run "
                     "as that user, or use --into"

@@ -273,9 +273,9 @@ class _Conversion:
                 again.append(each[times > 1])
 
         plain = self._compress(part, counted(), out)
-        found = np.sort(np.concatenate(ids))
-        again.append(found if True in blocks_again else found[1:][found[1:] == found[:-1]])
-        self.files = len(np.unique(found))
+        all_ids = np.sort(np.concatenate(ids))
+        again.append(all_ids if True in blocks_again else all_ids[1:][all_ids[1:] == all_ids[:-1]])
+        self.files = len(np.unique(all_ids))
         repeated = set(np.concatenate(again).tolist())
         if not repeated or not self.source.is_of_convert:
             return plain
@@ -360,12 +360,12 @@ def convert(
     name. Raises UnderstudyError where the log is damaged, OSError where the target cannot be
     written; its content has no meaning then.
     """
-    made = _Conversion(source, compression, digest, tick)
+    conversion = _Conversion(source, compression, digest, tick)
     out = _Output(target)
     out.write(bytes(source.header.format.header_bytes))
     places = {}
     if threads > 1 and len(source.parts) > 1:
-        for part, plain, spool in _in_threads(made, threads, folder or source.path.parent):
+        for part, plain, spool in _in_threads(conversion, threads, folder or source.path.parent):
             start = out.position
             with spool:
                 _append(spool, out)
@@ -373,7 +373,7 @@ def convert(
     else:
         for part in source.parts:
             start = out.position
-            plain = made.write(part, out)
+            plain = conversion.write(part, out)
             places[part.index] = (start, out.position - start) if plain else (0, 0)
     size = out.position
     os.lseek(target, 0, os.SEEK_SET)
@@ -382,16 +382,16 @@ def convert(
         before_bytes=source.bytes,
         after_bytes=size,
         nprocs=source.job.nprocs,
-        files=made.files,
-        digests=made.digests,
+        files=conversion.files,
+        digests=conversion.digests,
     )
 
 
 def _in_threads(
-    made: _Conversion, threads: int, folder: Path
+    conversion: _Conversion, threads: int, folder: Path
 ) -> Iterator[tuple[Part, int, BinaryIO]]:
     """Regions in their order, the largest begun first."""
-    parts = made.source.parts
+    parts = conversion.source.parts
     spools: dict[int, BinaryIO] = {}
     try:
         for part in parts:
@@ -399,13 +399,15 @@ def _in_threads(
         with ThreadPoolExecutor(min(threads, len(parts))) as pool:
             try:
                 begun = {
-                    part.index: pool.submit(made.write, part, _Output(spools[part.index].fileno()))
+                    part.index: pool.submit(
+                        conversion.write, part, _Output(spools[part.index].fileno())
+                    )
                     for part in sorted(parts, key=lambda p: -p.length_bytes)
                 }
                 for part in parts:
                     yield part, begun[part.index].result(), spools[part.index]
             finally:
-                made.stop.set()  # of no effect where all have ended
+                conversion.stop.set()  # of no effect where all have ended
     finally:
         for spool in spools.values():
             spool.close()
@@ -421,43 +423,47 @@ def _header(source: Source, compression: str, places: Mapping[int, tuple[int, in
     """The header of the result: regions where they are now, the rest as it was. As darshan-convert
     does, modules without a record leave no trace in it but their flag."""
     shape, order = source.header.format, source.header.order
-    made = bytearray(shape.header_bytes)
-    struct.pack_into(f"{order}8sq", made, 0, source.header.version.encode(), layouts.MAGIC)
-    made[16] = layouts.COMPRESSIONS.index(compression)
+    result_header = bytearray(shape.header_bytes)
+    struct.pack_into(
+        f"{order}8sq", result_header, 0, source.header.version.encode(), layouts.MAGIC
+    )
+    result_header[16] = layouts.COMPRESSIONS.index(compression)
     flags_at = shape.partial_flag[0]
-    made[flags_at : flags_at + len(source.partial)] = source.partial
+    result_header[flags_at : flags_at + len(source.partial)] = source.partial
     for index, place in places.items():
         if index != -2:
-            struct.pack_into(f"{order}2Q", made, shape.name_map_offset + 16 * (1 + index), *place)
+            struct.pack_into(
+                f"{order}2Q", result_header, shape.name_map_offset + 16 * (1 + index), *place
+            )
     for module in source.header.modules.values():
         if places[module.index][1]:
             at = shape.versions_offset + 4 * module.index
-            struct.pack_into(f"{order}I", made, at, module.version)
-    return bytes(made)
+            struct.pack_into(f"{order}I", result_header, at, module.version)
+    return bytes(result_header)
 
 
 def verify(
-    path: Path, made: Converted, source: Source, check: Callable[[], None] = lambda: None
+    path: Path, converted: Converted, source: Source, check: Callable[[], None] = lambda: None
 ) -> None:
     """Read the result again: an UnderstudyError unless its header and the plain bytes of all its
     regions are those of the source. `check` is called for each MiB."""
-    with Source(path) as found:
-        before, after = source.header, found.header
+    with Source(path) as result:
+        before, after = source.header, result.header
         kept = [(m.name, m.version, m.partial) for m in after.modules.values()]
-        known = {(m.name, m.version, m.partial) for m in before.modules.values()}
+        modules = {(m.name, m.version, m.partial) for m in before.modules.values()}
         if (
             (before.version, before.order, source.partial)
-            != (after.version, after.order, found.partial)
-            or not known.issuperset(kept)
-            or {p.name for p in found.parts} != set(made.digests)
+            != (after.version, after.order, result.partial)
+            or not modules.issuperset(kept)
+            or {p.name for p in result.parts} != set(converted.digests)
         ):
             raise UnderstudyError(f"{path}: the header of the result differs from the original's")
-        for part in found.parts:
+        for part in result.parts:
             digest = hashlib.sha256()
-            for piece in found.region(part).blocks(PIECE_BYTES):
+            for piece in result.region(part).blocks(PIECE_BYTES):
                 check()
                 digest.update(piece)
-            if digest.digest() != made.digests[part.name]:
+            if digest.digest() != converted.digests[part.name]:
                 raise UnderstudyError(
                     f"{path}: {part.name} of the result differs from the original"
                 )

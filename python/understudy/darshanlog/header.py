@@ -124,8 +124,8 @@ def read_header(file: BinaryIO, path: Path, file_bytes: int) -> Header:
                 modules[module.name] = module
             else:
                 empty.append(module.name)
-    known = {modules[name].index for name in modules}
-    marked = [n for n in range(1, 64) if partial >> n & 1 and n not in known]
+    indices = {modules[name].index for name in modules}
+    marked = [n for n in range(1, 64) if partial >> n & 1 and n not in indices]
     doubts = [
         f"module {log_format.module_names[n] if n < len(log_format.module_names) else n} is "
         "marked incomplete, but the log has no record of it"
@@ -202,11 +202,11 @@ def _byte_order(path: Path, data: bytes) -> str:
 def _module(
     log_format: LogFormat, index: int, version: int, offset: int, length: int, partial: bool
 ) -> Module:
-    known = index < len(log_format.module_names)
-    name = log_format.module_names[index] if known else f"module {index}"
+    named = index < len(log_format.module_names)
+    name = log_format.module_names[index] if named else f"module {index}"
     decodable = layouts.VERSIONS.get(name, frozenset())
     reason = None
-    if not known:
+    if not named:
         reason = f"module {index} is newer than this decoder"
     elif not decodable:
         reason = f"module {name} is not decoded"

@@ -85,8 +85,8 @@ class JoinedLog(Log):
             with open_log(run.path) as log:
                 self._joined_names_bytes += log._names_bytes
                 for module in log.modules.values():
-                    known = self.modules.get(module.name)
-                    self.modules[module.name] = _both(known, module) if known else module
+                    former = self.modules.get(module.name)
+                    self.modules[module.name] = _both(former, module) if former else module
                 remarks.update(dict.fromkeys(log.remarks))
                 mounts.update({(m.path, m.fs_type): m for m in log.mounts})
                 versions.add(log.version)
@@ -123,15 +123,15 @@ class JoinedLog(Log):
         for run in self.runs:
             with open_log(run.path) as log:
                 for block in log.name_blocks():
-                    own, again = self._own(block.ids, run), np.isin(block.ids, self._again)
+                    ids, again = self._own(block.ids, run), np.isin(block.ids, self._again)
                     if again.any():
                         pairs = zip(block.texts(), again.tolist(), strict=True)
                         texts = [
                             _numbered(text, run.turn) if mark else text for text, mark in pairs
                         ]
-                        yield NameBlock.of(own, texts)
+                        yield NameBlock.of(ids, texts)
                     else:
-                        yield replace(block, ids=own)
+                        yield replace(block, ids=ids)
 
     def records(self, module: str, block_records: int = BLOCK_RECORDS) -> Iterator[Block]:
         """As `Log.records`, with ranks, times and files of the whole."""
@@ -168,14 +168,14 @@ class JoinedLog(Log):
         for run in self.runs if file is None else self._runs_that_trace(module, file):
             with open_log(run.path) as log:
                 for record in log.dxt(module):
-                    own = int(self._own(np.array([record.id], np.uint64), run)[0])
-                    if file is not None and own != file:
+                    file_id = int(self._own(np.array([record.id], np.uint64), run)[0])
+                    if file is not None and file_id != file:
                         continue
                     for rows in (record.write_segments, record.read_segments):
                         rows["start_s"] += run.shift_s
                         rows["end_s"] += run.shift_s
                     rank = run.first + record.rank if record.rank >= 0 else record.rank
-                    yield replace(record, id=own, rank=rank)
+                    yield replace(record, id=file_id, rank=rank)
 
     def _runs_that_trace(self, module: str, file: int) -> list[Run]:
         """The runs whose logs have traced accesses of a file."""
@@ -195,13 +195,13 @@ class JoinedLog(Log):
 
     def leave_out_damaged(self) -> dict[str, str]:
         """As `Log.leave_out_damaged`: a module that is damaged in one log is left out of all."""
-        found: dict[str, list[str]] = {}
+        messages_by_module: dict[str, list[str]] = {}
         for run in self.runs:
             with open_log(run.path) as log:
                 for name, what in log.leave_out_damaged().items():
-                    found.setdefault(name, []).append(what)
+                    messages_by_module.setdefault(name, []).append(what)
         first = {}
-        for name, messages in found.items():
+        for name, messages in messages_by_module.items():
             first[name] = messages[0]
             if self.modules[name].supported:
                 count = f"{len(messages)} of {len(self.runs)} logs"
@@ -266,8 +266,8 @@ class JoinedLog(Log):
         count = int(np.ceil(last_s / self._width_s)) + 1
         edges = (np.arange(count + 1) * self._width_s - run.shift_s) / width_s
         sums = np.pad(np.cumsum(bins.astype(np.float64), axis=1), ((0, 0), (1, 0)))
-        made = [np.diff(np.rint(np.interp(edges, np.arange(record.nbins + 1), s))) for s in sums]
-        write, read = (m.astype(np.int64) for m in made)
+        binned = [np.diff(np.rint(np.interp(edges, np.arange(record.nbins + 1), s))) for s in sums]
+        write, read = (m.astype(np.int64) for m in binned)
         rank = run.first + record.rank if record.rank >= 0 else record.rank
         return HeatmapRecord(
             id=record.id,
@@ -291,16 +291,16 @@ def _bin_width_s(log: Log) -> float:
     return width_s if np.isfinite(width_s) else 0.0
 
 
-def _both(one: Module, other: Module) -> Module:
+def _both(first: Module, other: Module) -> Module:
     """A module of two logs: the older version, and what either lacks."""
     return replace(
-        one,
-        version=min(one.version, other.version),
-        partial=one.partial or other.partial,
-        length_bytes=one.length_bytes + other.length_bytes,
-        supported=one.supported and other.supported,
-        reason=one.reason or other.reason,
-        remark=one.remark or other.remark,
+        first,
+        version=min(first.version, other.version),
+        partial=first.partial or other.partial,
+        length_bytes=first.length_bytes + other.length_bytes,
+        supported=first.supported and other.supported,
+        reason=first.reason or other.reason,
+        remark=first.remark or other.remark,
     )
 
 
@@ -310,8 +310,8 @@ def _numbered(name: bytes, turn: int) -> bytes:
     last = name.rpartition(b"/")[2]
     if last.isdigit() or not name.startswith(b"/") or b".locktest." in last or b".shfp." in last:
         return name
-    found = _EXTENSION.search(name)
-    at = found.start() if found else len(name)
+    extension = _EXTENSION.search(name)
+    at = extension.start() if extension else len(name)
     return name[:at] + b";%d" % turn + name[at:]
 
 
@@ -343,21 +343,21 @@ def open_joined(paths: Sequence[Path], *, several_jobs: bool = False) -> Log:
     """
     if len(paths) == 1:
         return open_log(paths[0])
-    found, empty = [], 0
+    unscheduled, empty = [], 0
     for path in paths:
         with open_log(path) as log:
             if log.modules:
-                found.append(_run(log))
+                unscheduled.append(_run(log))
             else:
                 empty += 1
-    if not found:
+    if not unscheduled:
         raise UnderstudyError(f"{paths[0]}: none of the {len(paths)} logs has a record")
-    found.sort(key=lambda run: (run.job.start_s, _natural(run.path.name)))
-    _refuse_strangers(found, several_jobs)
-    _refuse_twins(found)
-    if len(found) == 1 and not empty:
-        return open_log(found[0].path)
-    runs, waits_s = _scheduled(found)
+    unscheduled.sort(key=lambda run: (run.job.start_s, _natural(run.path.name)))
+    _refuse_strangers(unscheduled, several_jobs)
+    _refuse_twins(unscheduled)
+    if len(unscheduled) == 1 and not empty:
+        return open_log(unscheduled[0].path)
+    runs, waits_s = _scheduled(unscheduled)
     return JoinedLog(runs, _notes(runs, waits_s, empty), empty)
 
 
@@ -372,8 +372,8 @@ def _last_s(log: Log) -> float:
     """The last time in the records of a log that does not tell its end."""
     last_s = 0.0
     for module in ("POSIX", "MPI-IO", "STDIO"):
-        known = log.modules.get(module)
-        for block in log.records(module) if known is not None and known.supported else ():
+        counters = log.modules.get(module)
+        for block in log.records(module) if counters is not None and counters.supported else ():
             for name in block.dtype.names or ():
                 if name.endswith("_TIMESTAMP"):
                     times = block[name][np.isfinite(block[name]) & (block[name] < 1e9)]
@@ -443,8 +443,8 @@ def _refuse_twins(runs: Sequence[Run]) -> None:
     """Refuse a log that is given twice."""
     twins = Twins()
     for run in runs:
-        if known := twins.of(run.path, run.job, run.exe):
-            raise UnderstudyError(f"{run.path}: the same log as {known}; give it once")
+        if twin := twins.of(run.path, run.job, run.exe):
+            raise UnderstudyError(f"{run.path}: the same log as {twin}; give it once")
 
 
 def _digest(path: Path) -> bytes:
@@ -452,8 +452,10 @@ def _digest(path: Path) -> bytes:
     digest, empty = hashlib.sha256(), True
     with open_log(path) as log:
         for module in layouts.RECORDS:
-            known = log.modules.get(module)
-            for block in log.records(module) if known is not None and known.supported else ():
+            counters = log.modules.get(module)
+            for block in (
+                log.records(module) if counters is not None and counters.supported else ()
+            ):
                 digest.update(module.encode() + block.tobytes())
                 empty = False
         for name in log.modules if empty else ():
@@ -467,7 +469,7 @@ def _scheduled(runs: Sequence[Run]) -> tuple[list[Run], list[float]]:
     that are left out."""
     free_s: npt.NDArray[np.float64] = np.empty(0)  # by rank: when its last run ended
     turns: npt.NDArray[np.int64] = np.empty(0, np.int64)  # by rank: of the next run
-    made, waits_s, jobs, base = [], [], set[int](), 0
+    scheduled, waits_s, jobs, base = [], [], set[int](), 0
     last_s = runs[0].job.start_s
     for run in runs:
         start_s, count = run.job.start_s, run.job.nprocs
@@ -489,12 +491,12 @@ def _scheduled(runs: Sequence[Run]) -> tuple[list[Run], list[float]]:
             turns[:] = base
         free_s = np.pad(free_s, (0, more))
         turns = np.pad(turns, (0, more), constant_values=base)
-        mine = slice(first, first + count)
-        turn = int(turns[mine].max())
-        free_s[mine], turns[mine] = run.end_s, turn + 1
+        ranks = slice(first, first + count)
+        turn = int(turns[ranks].max())
+        free_s[ranks], turns[ranks] = run.end_s, turn + 1
         shift_s = start_s - runs[0].job.start_s - sum(waits_s)
-        made.append(replace(run, shift_s=shift_s, first=first, turn=turn))
-    return made, waits_s
+        scheduled.append(replace(run, shift_s=shift_s, first=first, turn=turn))
+    return scheduled, waits_s
 
 
 def _waves(runs: Sequence[Run]) -> tuple[Wave, ...]:

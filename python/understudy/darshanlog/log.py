@@ -132,11 +132,15 @@ class Log:
             )
         if block_records < 1:
             raise ValueError(f"block_records is {block_records}, expected 1 or more")
-        found = self._module(module)
-        if found is None:
+        counters = self._module(module)
+        if counters is None:
             return iter(())
         blocks = fixed_records(
-            self._module_region(found), module, found.version, self._header.order, block_records
+            self._module_region(counters),
+            module,
+            counters.version,
+            self._header.order,
+            block_records,
         )
         return self._distinct(module, blocks)
 
@@ -176,16 +180,16 @@ class Log:
             "HEATMAP": self.heatmap,
             **{name: partial(self.dxt, name) for name in layouts.DXT},
         }
-        found = {}
+        damages = {}
         for name, records in beside.items():
             if name in self.modules and self.modules[name].supported:
                 try:
                     for _ in records():
                         pass
                 except DamagedRegion as damage:
-                    found[name] = damage.what
+                    damages[name] = damage.what
                     self._leave_out(name, f"{DAMAGED}: {damage.what}")
-        return found
+        return damages
 
     def _leave_out(self, name: str, reason: str) -> None:
         self.modules[name] = replace(self.modules[name], supported=False, reason=reason)
@@ -193,34 +197,34 @@ class Log:
     def _distinct(self, module: str, blocks: Iterator[Block]) -> Iterator[Block]:
         if module not in self._repeated:
             return blocks
-        found = self.repeats
-        return distinct(blocks, self._repeated[module], lambda n: found.update({module: n}))
+        repeats = self.repeats
+        return distinct(blocks, self._repeated[module], lambda n: repeats.update({module: n}))
 
     def lustre(self) -> Iterator[LustreRecord]:
         """How each file on Lustre is striped."""
-        found = self._module("LUSTRE")
-        if found is None:
+        lustre = self._module("LUSTRE")
+        if lustre is None:
             return iter(())
-        return lustre_records(self._module_region(found), found.version, self._header.order)
+        return lustre_records(self._module_region(lustre), lustre.version, self._header.order)
 
     def heatmap(self) -> Iterator[HeatmapRecord]:
         """Bytes over time, by rank and API."""
-        found = self._module("HEATMAP")
-        if found is None:
+        heatmap = self._module("HEATMAP")
+        if heatmap is None:
             return iter(())
         ranks = max(1, self.job.nprocs)
-        return heatmap_records(self._module_region(found), self._header.order, ranks)
+        return heatmap_records(self._module_region(heatmap), self._header.order, ranks)
 
     def dxt(self, module: str, file: int | None = None) -> Iterator[DxtRecord]:
         """Every traced access, by file and rank, or those of one file; `module` is DXT_POSIX or
         DXT_MPIIO."""
         if module not in layouts.DXT:
             raise ValueError(f"{module} has no traced accesses, only {', '.join(layouts.DXT)}")
-        found = self._module(module)
-        if found is None:
+        traces = self._module(module)
+        if traces is None:
             return iter(())
-        region = self._module_region(found)
-        records = dxt_records(region, module, found.version, self._header.order)
+        region = self._module_region(traces)
+        records = dxt_records(region, module, traces.version, self._header.order)
         return (record for record in records if file is None or record.id == file)
 
     def plain(self, module: str) -> Iterator[bytes]:

@@ -60,18 +60,18 @@ def name_blocks(region: Region, order: str, *, counted: bool) -> Iterator[NameBl
     of them."""
     split = _split_counted if counted else _split_terminated
     rest, nothing = b"", NameBlock.of(np.empty(0, np.uint64), [])
-    known: dict[bytes, tuple[int, int]] = {}  # names of a block, and where its rest begins
+    blocks: dict[bytes, tuple[int, int]] = {}  # names of a block, and where its rest begins
     for data in region.blocks(NAMES_BYTES):
         whole = rest + data
         digest = hashlib.blake2b(whole, digest_size=16).digest()
-        if digest in known:
-            count, begin = known[digest]
+        if digest in blocks:
+            count, begin = blocks[digest]
             rest = whole[begin:]
             if count:
                 yield replace(nothing, repeats=count)
             continue
         block, begin = split(whole, order)
-        known[digest] = len(block.ids), begin
+        blocks[digest] = len(block.ids), begin
         rest = whole[begin:]
         if len(rest) > MAX_NAME_BYTES:
             raise region.error(f"a name takes more than {MAX_NAME_BYTES} bytes")
@@ -119,11 +119,11 @@ def _split_terminated(data: bytes, order: str) -> tuple[NameBlock, int]:
     if len(unsure):  # the first ends a name, and then each that is far enough behind the last end
         places = zeros[unsure]
         behind = np.searchsorted(places, places + HEAD_BYTES, "right").data
-        found, n = [], 0
+        ending, n = [], 0
         while n < len(unsure):
-            found.append(n)
+            ending.append(n)
             n = behind[n]
-        ends[unsure[found]] = True
+        ends[unsure[ending]] = True
     stops = zeros[ends]
     begins = np.concatenate([[0], stops + 1])
     return _block(data, order, begins[:-1], begins[:-1] + HEAD_BYTES, stops), int(begins[-1])

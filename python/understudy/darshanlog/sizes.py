@@ -125,5 +125,5 @@ def _records(log: Log, module: Module, region: Region, part: Part) -> int | None
             )
         return region.plain_bytes // part.record_bytes
     streams = {"LUSTRE": log.lustre, "HEATMAP": log.heatmap}
-    found = streams[module.name]() if module.name in streams else log.dxt(module.name)
-    return sum(1 for _ in found)
+    records = streams[module.name]() if module.name in streams else log.dxt(module.name)
+    return sum(1 for _ in records)

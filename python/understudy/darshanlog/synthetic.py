@@ -237,7 +237,7 @@ class Synthetic:
         calls = np.where(some, 1, 0) if "overflow" in self.traps else calls
         size = int(np.searchsorted(BIN_BYTES, int(np.max(transfer))))
         kind = f"SIZE_{verb}_{'AGG_' if module == 'MPI-IO' else ''}{BINS[size]}"
-        found: dict[str, Any] = {
+        counters: dict[str, Any] = {
             "OPENS": ranks,
             f"{verb}S": calls * ranks,
             "MODE": 0o100644,
@@ -264,7 +264,7 @@ class Synthetic:
             f"F_MAX_{verb}_TIME": np.where(some, busy_s / np.maximum(calls, 1), 0),
         }
         if shared:
-            found |= {
+            counters |= {
                 "FASTEST_RANK": 0,
                 "FASTEST_RANK_BYTES": moved,
                 "SLOWEST_RANK": self.processes - 1,
@@ -272,7 +272,7 @@ class Synthetic:
                 "F_FASTEST_RANK_TIME": busy_s,
                 "F_SLOWEST_RANK_TIME": busy_s,
             }
-        return found
+        return counters
 
 
 def write(path: Path, job: Synthetic, tick: Callable[[int], None] = lambda _: None) -> Path:

@@ -97,13 +97,13 @@ def write_log(
         file.write(bytes(log_format.header_bytes))
         out.region(file, [job_record])
         name_map = of_names.region(file, _names(names, log_format, order))
-        found = {
+        places = {
             index: (number, *out.region(file, data))
             for index, (number, data) in sorted(regions.items())
         }
         file.seek(0)
         flags = sum(1 << log_format.module_names.index(_module_name(name)) for name in partial)
-        file.write(_header(version, log_format, order, compression, flags, name_map, found))
+        file.write(_header(version, log_format, order, compression, flags, name_map, places))
     return path
 
 
@@ -395,8 +395,8 @@ def write_regions(
     each slot of a module. Those in `keep` get a compressed stream even if they are empty."""
     log_format = layouts.LOG_FORMATS[header[:8].split(b"\0")[0].decode()]
     order = "<" if struct.unpack_from("<q", header, 8)[0] == layouts.MAGIC else ">"
-    made = bytearray(header)
-    made[16] = layouts.COMPRESSIONS.index(compression)
+    result_header = bytearray(header)
+    result_header[16] = layouts.COMPRESSIONS.index(compression)
     out = _Output(compression, 6, 1 << 24)
     with target.open("wb") as file:
         file.write(bytes(log_format.header_bytes))
@@ -404,7 +404,9 @@ def write_regions(
         for slot, plain in enumerate(regions):
             parts = [plain] if plain or slot in keep else []
             place = out.region(file, parts)
-            struct.pack_into(order + "2Q", made, log_format.name_map_offset + 16 * slot, *place)
+            struct.pack_into(
+                order + "2Q", result_header, log_format.name_map_offset + 16 * slot, *place
+            )
         file.seek(0)
-        file.write(made)
+        file.write(result_header)
     return target
