@@ -55,16 +55,16 @@ def test_the_interval_is_that_of_the_median() -> None:
 def test_cells_tell_the_parts_of_a_shared_file() -> None:
     nodes = Dataset(name="xramp", rank=None, type="f64", shape=(1024, 512))
     cells = Dataset(name="xlayers", rank=None, type="i32", shape=(1022, 511))
-    made = macsio.shared_variables([cells, nodes])
-    assert [(v.name, v.type, v.shape) for v in made] == [
+    variables = macsio.shared_variables([cells, nodes])
+    assert [(v.name, v.type, v.shape) for v in variables] == [
         ("xlayers", "i32", (1022, 511)),
         ("xramp", "f64", (1024, 512)),
     ]
-    assert all(v.decomposition.grid == (2, 1) for v in made)
+    assert all(v.decomposition.grid == (2, 1) for v in variables)
 
 
 def test_ranks_of_unlike_datasets_keep_their_bytes() -> None:
-    found = [
+    datasets = [
         Dataset(name="xramp", rank=0, type="f64", shape=(4, 8)),
         Dataset(name="expansion_000", rank=0, type="f64", shape=(3, 7)),
         Dataset(name="xramp", rank=1, type="f64", shape=(4, 8)),
@@ -72,7 +72,7 @@ def test_ranks_of_unlike_datasets_keep_their_bytes() -> None:
         Dataset(name="expansion_001", rank=2, type="f64", shape=(1, 9)),
         Dataset(name="xramp", rank=2, type="f64", shape=(4, 8)),
     ]
-    like, unlike, lone = macsio.own_variables(found, 3)
+    like, unlike, lone = macsio.own_variables(datasets, 3)
     assert (like.shape, like.decomposition.rule) == ((12, 8), "even")
     assert (unlike.shape, unlike.decomposition) == ((31,), runs([(1, 21), (1, 10), (1, 0)]))
     assert (lone.shape, lone.decomposition) == ((9,), runs([(2, 0), (1, 9)]))
@@ -181,8 +181,11 @@ def test_a_replica_is_judged_by_requests_and_then_by_time(
 
 
 def test_what_could_not_be_run_is_a_row_of_the_table() -> None:
-    found = [{"program": "a", "failed": "no <such>\n|file"}, {"program": "b", "skipped": "lacks"}]
-    *_, first, second, _, last, more = requests.table(found)
+    measured = [
+        {"program": "a", "failed": "no <such>\n|file"},
+        {"program": "b", "skipped": "lacks"},
+    ]
+    *_, first, second, _, last, more = requests.table(measured)
     assert first.startswith("| `a` | all | no \\<such\\> \\|file |")
     assert " skipped | " in second
     assert f"{last} {more}" == (
@@ -211,8 +214,8 @@ def test_held_out_cases_are_those_that_descriptions_count() -> None:
 def test_what_was_measured_says_how(path: Path) -> None:
     first, second, *_ = path.read_text(encoding="utf-8").splitlines()
     assert first.startswith("# ") and second.startswith("# ")
-    found = accuracy.rows(path)
-    assert found and all(None not in (*row, *row.values()) for row in found)
+    rows = accuracy.rows(path)
+    assert rows and all(None not in (*row, *row.values()) for row in rows)
 
 
 def test_kinds_of_requests_are_judged_where_they_wait() -> None:

@@ -94,8 +94,8 @@ def fault(line: str) -> str:
     words = [w for word in words if (w := word.strip("[]").rstrip(",.")) not in ("...", "|", "")]
     program, *rest = words
     if program != "understudy":
-        known = options_of(program)
-        wrong = [w for w in rest if re.match(r"--?[A-Za-z]", w) and not is_known(w, known)]
+        options = options_of(program)
+        wrong = [w for w in rest if re.match(r"--?[A-Za-z]", w) and not is_known(w, options)]
         return f"no option {wrong[0]}" if wrong else ""
     return fault_of_ours(rest)
 
@@ -105,22 +105,22 @@ def fault_of_ours(rest: list[str]) -> str:
     command: click.Command = main
     context = click.Context(main, info_name="understudy")
     while isinstance(command, click.Group) and rest and not rest[0].startswith("-"):
-        found = command.get_command(context, rest[0])
-        if found is None and command.name == "accept":
-            found, rest = command.commands["judge"], ["judge", *rest]
-        if found is None and rest[0] == ANY:
+        subcommand = command.get_command(context, rest[0])
+        if subcommand is None and command.name == "accept":
+            subcommand, rest = command.commands["judge"], ["judge", *rest]
+        if subcommand is None and rest[0] == ANY:
             return ""
-        if found is None:
+        if subcommand is None:
             return f"no command {rest[0]}"
-        command, rest = found, rest[1:]
+        command, rest = subcommand, rest[1:]
         context = click.Context(command, parent=context, info_name=command.name)
     if not rest or isinstance(command, click.Group):
         return ""
     if all(word.startswith("-") for word in rest):  # names options, whose values do not matter
-        known = {
+        variables = {
             name for p in command.get_params(context) for name in (*p.opts, *p.secondary_opts)
         }
-        wrong = [word for word in rest if word.partition("=")[0] not in known]
+        wrong = [word for word in rest if word.partition("=")[0] not in variables]
         return f"no option {wrong[0]}" if wrong else ""
     try:
         given, _, _ = command.make_parser(context).parse_args(list(rest))
@@ -136,18 +136,18 @@ def is_given(parameter: click.Parameter, given: Mapping[str, object]) -> bool:
     return isinstance(value, str) or (isinstance(value, list | tuple) and len(value) > 0)
 
 
-def is_known(word: str, known: frozenset[str]) -> bool:
+def is_known(word: str, options: frozenset[str]) -> bool:
     name = word.partition("=")[0]
-    return name in known or (not name.startswith("--") and name[:2] in known)
+    return name in options or (not name.startswith("--") and name[:2] in options)
 
 
 @pytest.mark.parametrize("of", [documents, templates, sources], ids=lambda f: f.__name__)
 def test_every_command_exists(of: object) -> None:
     assert callable(of)
-    found = list(dict.fromkeys(of()))
+    commands = list(dict.fromkeys(of()))
     least = {"documents": 150, "templates": 2, "sources": 60}[of.__name__]
-    assert len(found) >= least, found
-    wrong = [(place, line, why) for place, line in found if (why := fault(line))]
+    assert len(commands) >= least, commands
+    wrong = [(place, line, why) for place, line in commands if (why := fault(line))]
     assert not wrong, "\n".join(map(str, wrong))
 
 

@@ -67,12 +67,12 @@ DOCUMENTS = {
 
 def script(text: str) -> list[str]:
     """The commands of a document, with those of a loop together."""
-    found: list[str] = []
+    commands: list[str] = []
     for indent, block in BLOCK.findall(text):
         lines = [line.removeprefix(indent) for line in block.splitlines()]
         whole = re.sub(r"\\\n", " ", "\n".join(lines))
-        found += re.findall(r"^for .*?^done$|^[^\n]+$", whole, re.MULTILINE | re.DOTALL)
-    return found
+        commands += re.findall(r"^for .*?^done$|^[^\n]+$", whole, re.MULTILINE | re.DOTALL)
+    return commands
 
 
 def ready(command: str) -> str | None:

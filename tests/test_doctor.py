@@ -44,7 +44,7 @@ class Machine:
         done = CliRunner().invoke(main, ["doctor", "--json"])
         row = json.loads(done.stdout)
         assert row["works"] is (done.exit_code == 0)
-        return done, {one["name"]: one for one in row["findings"]}
+        return done, {finding["name"]: finding for finding in row["findings"]}
 
 
 @pytest.fixture
@@ -53,14 +53,18 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
 
 
 def test_the_basics_work(machine: Machine) -> None:
-    done, found = machine.findings()
+    done, findings = machine.findings()
     assert done.exit_code == 0, done.output
-    assert found["player"]["found"] == "methods posix, hdf5 (hdf5 1.10.8)"
-    assert found["player on 2 ranks"]["found"] == "9.9"
-    assert found["MPI"]["found"] == f"{machine.folder}/mpirun, mpirun 4.1.4"
-    assert found["method daos"]["remedy"].startswith("no DAOS; ")
+    assert findings["player"]["found"] == "methods posix, hdf5 (hdf5 1.10.8)"
+    assert findings["player on 2 ranks"]["found"] == "9.9"
+    assert findings["MPI"]["found"] == f"{machine.folder}/mpirun, mpirun 4.1.4"
+    assert findings["method daos"]["remedy"].startswith("no DAOS; ")
     for name in ("IOR", "mdtest", "Darshan runtime", "Spack", "Lustre tools"):
-        assert found[name]["found"] is None and found[name]["remedy"] and found[name]["serves"]
+        assert (
+            findings[name]["found"] is None
+            and findings[name]["remedy"]
+            and findings[name]["serves"]
+        )
 
 
 def test_what_there_is_is_stated_with_its_version(
@@ -71,10 +75,10 @@ def test_what_there_is_is_stated_with_its_version(
     (machine.folder / "lib").mkdir()
     (machine.folder / "lib" / "libdarshan.so").touch()
     monkeypatch.setenv("DARSHAN_RUNTIME", str(machine.folder))
-    _, found = machine.findings()
-    assert found["IOR"]["found"] == f"{machine.folder}/ior"
-    assert found["Spack"]["found"] == f"{machine.folder}/spack, 1.0.2"
-    assert found["Darshan runtime"]["found"] == str(machine.folder)
+    _, findings = machine.findings()
+    assert findings["IOR"]["found"] == f"{machine.folder}/ior"
+    assert findings["Spack"]["found"] == f"{machine.folder}/spack, 1.0.2"
+    assert findings["Darshan runtime"]["found"] == str(machine.folder)
 
 
 @pytest.mark.parametrize(
@@ -107,9 +111,9 @@ def test_a_launcher_that_starts_single_processes_is_named(
     machine.program(
         "mpirun", f'shift 2; {ranks}=1 "$@" & {ranks}=0 "$@"; status=$?; wait; exit $status'
     )
-    done, found = machine.findings()
-    assert done.exit_code == 1 and found["player on 2 ranks"]["found"] is None
-    remedy = found["player on 2 ranks"]["remedy"]
+    done, findings = machine.findings()
+    assert done.exit_code == 1 and findings["player on 2 ranks"]["found"] is None
+    remedy = findings["player on 2 ranks"]["remedy"]
     assert "each of the 2 processes that Open MPI's launcher started is alone" in remedy, remedy
 
 

@@ -29,13 +29,13 @@ def table() -> dict[str, set[int]]:
     lines = [line.strip("|").split("|") for line in TEXT.splitlines() if line.startswith("|")]
     head, _, *rows = ([cell.strip() for cell in line] for line in lines)
     assert head == ["command", "1", "3"]
-    found: dict[str, set[int]] = {}
+    statuses_by_name: dict[str, set[int]] = {}
     for names, failed, undecided in rows:
         told = {status for status, text in ((1, failed), (3, undecided)) if text}
         for name in re.findall(r"`([a-z]+)[^`]*`", names):
-            assert name not in found
-            found[name] = told
-    return found
+            assert name not in statuses_by_name
+            statuses_by_name[name] = told
+    return statuses_by_name
 
 
 def function_of(judged: Any) -> ast.AST:
@@ -45,7 +45,7 @@ def function_of(judged: Any) -> ast.AST:
 
 def values(node: ast.AST, name: str, module: ModuleType, tree: ast.AST) -> Iterator[int]:
     """What an expression for a status can be; nothing of one that is unknown."""
-    here: Callable[[ast.AST], Iterator[int]] = lambda one: values(one, name, module, tree)  # noqa: E731
+    here: Callable[[ast.AST], Iterator[int]] = lambda node: values(node, name, module, tree)  # noqa: E731
     match node:
         case ast.Constant(value=int(number)):
             yield number
@@ -60,15 +60,15 @@ def values(node: ast.AST, name: str, module: ModuleType, tree: ast.AST) -> Itera
         case ast.BoolOp(values=parts):
             for part in parts:
                 yield from here(part)
-        case ast.IfExp(body=one, orelse=other):
-            yield from here(one)
+        case ast.IfExp(body=branch, orelse=other):
+            yield from here(branch)
             yield from here(other)
         case ast.Subscript(value=ast.Name(id=word)):
             yield from getattr(module, word).values()
         case ast.Call(func=ast.Attribute(attr="status")) | ast.Attribute(attr="status"):
-            for found in ast.walk(function_of(JUDGED[name])):
-                if isinstance(found, ast.Return) and found.value is not None:
-                    yield from here(found.value)
+            for inner in ast.walk(function_of(JUDGED[name])):
+                if isinstance(inner, ast.Return) and inner.value is not None:
+                    yield from here(inner.value)
 
 
 def statuses(name: str) -> set[int]:
@@ -76,13 +76,13 @@ def statuses(name: str) -> set[int]:
     command = cli.main.get_command(click.Context(cli.main), name)
     assert command is not None
     modules = [inspect.getmodule(inspect.unwrap(c.callback)) for c in within(command)]
-    found = set()
+    returned = set()
     for module in filter(None, modules):
         tree = ast.parse(inspect.getsource(module))
         for node in ast.walk(tree):
             if isinstance(node, ast.Call) and ast.unparse(node.func) in ("SystemExit", "sys.exit"):
-                found |= set(values(node.args[0], name, module, tree))
-    return found
+                returned |= set(values(node.args[0], name, module, tree))
+    return returned
 
 
 def within(command: click.Command) -> Iterator[Any]:
@@ -105,9 +105,9 @@ def test_the_table_has_every_command_and_its_statuses() -> None:
 
 
 def script() -> str:
-    [found] = re.findall(r"^```bash\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL)
-    assert isinstance(found, str)
-    return found
+    [text] = re.findall(r"^```bash\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL)
+    assert isinstance(text, str)
+    return text
 
 
 @pytest.mark.parametrize("failing", ["", "reframe", "understudy trend", "understudy metrics"])

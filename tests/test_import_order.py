@@ -51,17 +51,17 @@ def modules() -> dict[str, Path]:
     }
 
 
-def imports(path: Path, known: dict[str, Path]) -> Iterator[tuple[int, str]]:
+def imports(path: Path, ours: dict[str, Path]) -> Iterator[tuple[int, str]]:
     """(line, module of this package) for each import, those inside functions included."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and node.module:
             full = [f"{node.module}.{alias.name}" for alias in node.names]
-            names = [name if name in known else str(node.module) for name in full]
+            names = [name if name in ours else str(node.module) for name in full]
         else:
             continue
-        yield from ((node.lineno, name) for name in names if name in known)
+        yield from ((node.lineno, name) for name in names if name in ours)
 
 
 def part(module: str) -> str:
@@ -77,12 +77,12 @@ def test_every_part_of_the_package_has_its_place_in_the_order() -> None:
 
 def test_a_verdict_describes_no_log() -> None:
     """Its sides are observed before: an error of the description cannot pass for one of a side."""
-    known = modules()
+    ours = modules()
     called = {
         name
-        for module, path in known.items()
+        for module, path in ours.items()
         if part(module) == "judge"
-        for _, name in imports(path, known)
+        for _, name in imports(path, ours)
     }
     assert {"readers", "tracing"} & {part(name) for name in called} == set()
     assert "understudy.observations.observation" in called
@@ -90,12 +90,12 @@ def test_a_verdict_describes_no_log() -> None:
 
 
 def test_no_import_goes_against_the_order() -> None:
-    known = modules()
+    ours = modules()
     wrong = [
         f"{path.relative_to(ROOT)}:{line}: {part(module)} must not import {name}"
-        for module, path in known.items()
+        for module, path in ours.items()
         if module != "understudy_skel.commands.skel"  # mounts the sub-commands of understudy skel
-        for line, name in imports(path, known)
+        for line, name in imports(path, ours)
         if (RANK[part(name)] > RANK[part(module)] and ".skel.commands" not in module)
         or (part(module), part(name)) in APART
     ]
@@ -117,7 +117,7 @@ def test_the_core_imports_no_study_and_no_study_another() -> None:
 
 @pytest.mark.parametrize("package", FOLDERS)
 def test_no_folder_of_a_package_imports_one_behind_it(package: str) -> None:
-    known = modules()
+    ours = modules()
     prefix = f"understudy.{package}."
     rank = {name: i for i, names in enumerate(FOLDERS[package]) for name in names.split()}
     folders = {p.parent.name for p in (PACKAGE / package).glob("*/__init__.py")}
@@ -125,9 +125,9 @@ def test_no_folder_of_a_package_imports_one_behind_it(package: str) -> None:
     behind = len(rank)
     wrong = [
         f"{path.relative_to(ROOT)}:{line}: must not import {name}"
-        for module, path in known.items()
+        for module, path in ours.items()
         if module.startswith(prefix)
-        for line, name in imports(path, known)
+        for line, name in imports(path, ours)
         if name.startswith(prefix)
         and rank.get(name.removeprefix(prefix).split(".")[0], behind)
         > rank.get(module.removeprefix(prefix).split(".")[0], behind)
@@ -136,8 +136,8 @@ def test_no_folder_of_a_package_imports_one_behind_it(package: str) -> None:
 
 
 def test_no_circle_of_imports() -> None:
-    known = modules()
-    arrows = {m: {n for _, n in imports(p, known) if n != m} for m, p in known.items()}
+    ours = modules()
+    arrows = {m: {n for _, n in imports(p, ours) if n != m} for m, p in ours.items()}
     # An import of a package by its own modules is Python's way to reach a sibling.
     arrows = {m: {n for n in ns if not m.startswith(f"{n}.")} for m, ns in arrows.items()}
     done: set[str] = set()
@@ -150,7 +150,7 @@ def test_no_circle_of_imports() -> None:
             visit(name, (*above, module))
         done.add(module)
 
-    for module in known:
+    for module in ours:
         visit(module, ())
 
 
@@ -158,15 +158,15 @@ def test_no_circle_of_imports() -> None:
 def test_a_long_file_says_why(suffix: str) -> None:
     """In its first paragraph: 'One file because ...'."""
     folders = [PACKAGE, ROOT / "proxies", ROOT / "studies"]
-    found = [
+    sources = [
         path
         for folder in folders
         for path in folder.rglob(f"*{suffix}")
         if not {*path.parts} & ({"templates"} | ({"tests"} if suffix == ".py" else set()))
     ]
-    assert len(found) > 20
+    assert len(sources) > 20
     long = [
-        p for p in found if len(p.read_text(encoding="utf-8").splitlines()) > MAX_LINES[suffix]
+        p for p in sources if len(p.read_text(encoding="utf-8").splitlines()) > MAX_LINES[suffix]
     ]
     silent = [
         str(p.relative_to(ROOT))

@@ -101,12 +101,12 @@ def from_wheel(folder: Path, with_studies: bool = True) -> Installed:
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "-q"]
     projects = [ROOT, *(p.parent for p in ROOT.glob("studies/*/pyproject.toml") if with_studies)]
     for project in projects:
-        wheels = ("-w", folder / "wheels", project)
-        quietly(*pip, "wheel", "--no-deps", "--no-build-isolation", *wheels)
-    made = sorted((folder / "wheels").iterdir())
-    assert len(made) == len(projects)
+        to = ("-w", folder / "wheels", project)
+        quietly(*pip, "wheel", "--no-deps", "--no-build-isolation", *to)
+    wheels = sorted((folder / "wheels").iterdir())
+    assert len(wheels) == len(projects)
     python = environment(folder / "environment")
-    quietly(*pip, "--python", python, "install", "--no-deps", "--no-index", *made)
+    quietly(*pip, "--python", python, "install", "--no-deps", "--no-index", *wheels)
     add_dependencies(python)
     return Installed(
         place=python.parents[1], programs=(python.parent, Path(program()).parent), python=python
@@ -126,24 +126,24 @@ def from_cmake(folder: Path) -> Installed:
 def installed(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Installed]:
-    made: Installed = request.param(tmp_path_factory.mktemp("installed"))
+    installation: Installed = request.param(tmp_path_factory.mktemp("installed"))
     if os.geteuid() != 0:
-        subprocess.run(["chmod", "-R", "a-w", made.place], check=True)
-        yield made
-        subprocess.run(["chmod", "-R", "u+w", made.place], check=True)
+        subprocess.run(["chmod", "-R", "a-w", installation.place], check=True)
+        yield installation
+        subprocess.run(["chmod", "-R", "u+w", installation.place], check=True)
         return
     # Permissions do not stop root; a file system that is mounted read-only does.
-    before = ("unshare", "--mount", "sh", "-c", READ_ONLY, made.place)
+    before = ("unshare", "--mount", "sh", "-c", READ_ONLY, installation.place)
     need("mounts")
-    yield replace(made, before=before)
+    yield replace(installation, before=before)
 
 
 def listing(folder: Path) -> dict[str, bytes]:
     """Contents of all files below a folder (or of a file) that Python did not cache there."""
-    found = [folder] if folder.is_file() else folder.rglob("*")
+    files = [folder] if folder.is_file() else folder.rglob("*")
     return {
         str(p.relative_to(folder)): p.read_bytes()
-        for p in found
+        for p in files
         if p.is_file() and "__pycache__" not in p.parts
     }
 
@@ -160,9 +160,9 @@ def test_shells_find_what_completes_commands(installed: Installed, shell: str) -
     kept, place = COMPLETIONS[shell]
     text = (installed.place / "share" / place).read_text(encoding="utf-8")
     assert text == (ROOT / "completions" / kept).read_text(encoding="utf-8")
-    own = get_completion_class(shell)
-    assert own is not None
-    of_click = own(cli.main, {}, "understudy", "_UNDERSTUDY_COMPLETE")
+    completion = get_completion_class(shell)
+    assert completion is not None
+    of_click = completion(cli.main, {}, "understudy", "_UNDERSTUDY_COMPLETE")
     assert text.rstrip() == of_click.source().rstrip()
 
 
@@ -185,14 +185,14 @@ def test_every_plugin_directory_is_that_of_the_checkout(
     for kind in kinds():
         there = installed.where(kind, tmp_path)
         assert there.is_relative_to(installed.place)
-        found = listing(there)
+        listed = listing(there)
         for place in ("understudy_*/data", "studies/*"):
             for folder in installed.place.rglob(f"{place}/{kind}"):
-                found |= listing(folder)
+                listed |= listing(folder)
         expected = listing(where(kind))
         for folder in studies.directories(kind):
             expected |= listing(folder)
-        assert found == expected, kind
+        assert listed == expected, kind
 
 
 def test_without_studies_there_is_only_the_core(tmp_path: Path) -> None:
@@ -299,15 +299,15 @@ def test_what_is_not_installed_is_an_error(tmp_path: Path) -> None:
 def test_a_release_is_the_same_bytes_each_time_and_is_built_without_git(tmp_path: Path) -> None:
     checkout = tmp_path / "checkout"
     quietly("git", "clone", "-q", ROOT, checkout)
-    made = []
+    releases = []
     for name in ("first", "second"):
         builder = [sys.executable, "-m", "hatchling", "build", "-d", tmp_path / name]
         done = subprocess.run(builder, cwd=checkout, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
         files = sorted((tmp_path / name).iterdir())
-        made.append([(path.name, path.read_bytes()) for path in files])
-    assert made[0] == made[1]
-    wheel, archive = (tmp_path / "first" / name for name, _ in made[0])
+        releases.append([(path.name, path.read_bytes()) for path in files])
+    assert releases[0] == releases[1]
+    wheel, archive = (tmp_path / "first" / name for name, _ in releases[0])
     assert wheel.suffix == ".whl"
     with tarfile.open(archive) as sources:
         sources.extractall(tmp_path / "sources", filter="data")

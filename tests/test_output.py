@@ -55,7 +55,7 @@ def keep(folder: Path, upgrade: bool = True) -> Path:
     for night in range(12):
         row = samples.result(workload.get(WORKLOAD), seed=night, speed=1 if night < 6 else 0.5)
         row["environment"]["started"] = f"2026-01-{night + 1:02d}T01:00:00Z"
-        made = producers.record(
+        record = producers.record(
             samples.write(row, folder / f"{night}.json"),
             place=Place(system="sample", partition="disk", environment="gnu"),
             identity=Identity(session=f"s-{night}", case=f"Replay {HOSTILE}"),
@@ -63,8 +63,10 @@ def keep(folder: Path, upgrade: bool = True) -> Path:
             exit_status=1 if night == 3 else 0,
         )
         server = "2.15" if night < 6 or not upgrade else HOSTILE
-        made = replace(made, cache=STORAGE, storage=replace(made.storage, server_version=server))
-        store.keep(made, folder / "kept")
+        record = replace(
+            record, cache=STORAGE, storage=replace(record.storage, server_version=server)
+        )
+        store.keep(record, folder / "kept")
     return folder / "kept"
 
 
@@ -93,7 +95,9 @@ def test_one_night_has_no_bound_and_no_infinity(kept: Path) -> None:
     before, after = kept / "s-0", kept / "s-6"
     words = ("compare", before, after, "--across", "storage.server_version")
     row = valid(invoke(*words, "--nights-differ", "99.99%", "--json").stdout, "comparison")
-    assert [one["state"] for one in row["verdicts"]] == ["not decided"] * len(row["verdicts"])
+    assert [verdict["state"] for verdict in row["verdicts"]] == ["not decided"] * len(
+        row["verdicts"]
+    )
 
 
 def test_a_trend(kept: Path) -> None:
@@ -107,8 +111,8 @@ def test_a_trend(kept: Path) -> None:
     assert (len(row["failures"]), len(row["upgrades"]), len(figure["sessions"])) == (1, 1, 11)
     why = ("--acknowledge", "Replay@2026-01-07", "--why", HOSTILE, "--by", "me")
     done = invoke("trend", "--system", "sample", "--folder", kept, "--json", *why)
-    [known] = valid(done.stdout, "trend")["figures"][0]["changes"]
-    assert known["acknowledged_by"] == "me" and not known["open"]
+    [change] = valid(done.stdout, "trend")["figures"][0]["changes"]
+    assert change["acknowledged_by"] == "me" and not change["open"]
 
 
 @pytest.mark.parametrize("upgrade", [True, False])
@@ -116,8 +120,8 @@ def test_a_report(upgrade: bool, tmp_path: Path) -> None:
     done = invoke("report", keep(tmp_path, upgrade), "-o", tmp_path / "p.html", "--json")
     row = valid(done.stdout, "report")
     assert row["page"] == str(tmp_path / "p.html") and (row["runs"], row["failed_runs"]) == (12, 1)
-    assert {one["state"] for one in row["cases"]} >= {"failed"}
-    assert [one["state"] for one in row["changes"]] == ["slower"] * (not upgrade)
+    assert {case["state"] for case in row["cases"]} >= {"failed"}
+    assert [case["state"] for case in row["changes"]] == ["slower"] * (not upgrade)
     assert row["undrawn"] == [] and "\x1b" not in done.stderr
 
 
@@ -131,7 +135,7 @@ def test_a_verdict(kept: Path, tmp_path: Path) -> None:
     page, junit = tmp_path / "p.html", tmp_path / "j.xml"
     done = invoke("accept", file, kept, "-o", page, "--json", "--junit", junit, status=1)
     row = valid(done.stdout, "verdict")
-    assert [one["verdict"] for one in row["marks"]] == ["fail", "pass", "undecided"]
+    assert [mark["verdict"] for mark in row["marks"]] == ["fail", "pass", "undecided"]
     suite = ElementTree.fromstring(junit.read_text())
     counts = {key: suite.get(key) for key in ("tests", "failures", "errors")}
     assert counts == {"tests": "3", "failures": "1", "errors": "1"}
@@ -143,7 +147,7 @@ def test_a_campaign(stand_in: Path) -> None:
     row = valid(done.stdout, "campaign")
     comparison = valid(json.dumps(row["comparison"]), "comparison")
     assert (row["turns_done"], row["turns_not_whole"]) == ([1, 2], [])
-    assert [one["state"] for one in comparison["verdicts"]] == ["slower"]
+    assert [verdict["state"] for verdict in comparison["verdicts"]] == ["slower"]
     assert row["command"][:2] == ["understudy", "compare"]
     assert campaign("--json", "--dry-run").exit_code == 2
 
@@ -167,10 +171,10 @@ def test_a_schema_has_no_open_object_and_words_for_each_key(kind: str) -> None:
         if "properties" in part:
             assert part["additionalProperties"] is False
             assert part["required"] == list(part["properties"])
-            for key, one in part["properties"].items():
+            for key, schema_of_key in part["properties"].items():
                 seen += 1
-                assert one.get("description"), key
-                look(one)
+                assert schema_of_key.get("description"), key
+                look(schema_of_key)
         if "items" in part:
             look(part["items"])
 

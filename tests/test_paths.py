@@ -73,10 +73,10 @@ def test_no_other_module_builds_the_path_of_a_plugin_directory() -> None:
     assert len(searched) > 80
     # export.py names CMakeLists.txt and LICENSE; a run directory has workloads of its own.
     allowed = {"export.py": 2, "run.py": 2}
-    found = {
+    counts = {
         path.name: n for path in searched if (n := len(BY_HAND.findall(path.read_text("utf-8"))))
     }
-    assert {name: n for name, n in found.items() if n > allowed.get(name, 0)} == {}
+    assert {name: n for name, n in counts.items() if n > allowed.get(name, 0)} == {}
 
 
 @pytest.mark.parametrize("kind", paths.kinds())

@@ -16,13 +16,13 @@ def test_each_sentence_is_asked_for(module: str) -> None:
 
 
 @pytest.fixture
-def known(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+def catalogue(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     sentences = {"cut": "{path}: the log ends early", "all": "^{} in {n} files$"}
     monkeypatch.setattr(said, "catalogue", lambda: {"test_said": sentences})
     return sentences
 
 
-def test_a_sentence_is_compared_with_its_values(known: dict[str, str]) -> None:
+def test_a_sentence_is_compared_with_its_values(catalogue: dict[str, str]) -> None:
     said.said("cut", "understudy: /a.b: the log ends early\n", path="/a.b")
     said.said("all", "7 B in 2 files", n=2)
     for text in ("/a_b: the log ends early", "the log ends early", "/a.b: the log is cut"):
@@ -38,13 +38,13 @@ def test_a_sentence_is_compared_with_its_values(known: dict[str, str]) -> None:
 
 
 def test_a_sentence_is_rewritten_with_its_values(
-    known: dict[str, str], monkeypatch: pytest.MonkeyPatch
+    catalogue: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PYTEST_SAID", said.REWRITE)
     said.said("cut", "understudy:\n/a.b: the log is cut\n", path="/a.b")
     said.said("all", "moved: 7 B, 2 of 2 files", n=2)
     said.said("new", "3 of 4", n=4)
-    assert known == {
+    assert catalogue == {
         "cut": "{path}: the log is cut",
         "all": "^moved: 7 B, {n} of {n} files$",
         "new": "3 of {n}",

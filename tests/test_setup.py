@@ -39,15 +39,15 @@ def rows(file: str) -> list[str]:
 
 def pins(file: str) -> dict[tuple[str, str], str]:
     """The version of each name and marker; every file that pip may take has its hash."""
-    found: dict[tuple[str, str], str] = {}
+    versions: dict[tuple[str, str], str] = {}
     lines = (row for row in rows(file) if not row.lstrip().startswith("#"))
     for row in re.sub(r" \\\n +", " ", "\n".join(lines)).splitlines():
         match = PINNED.fullmatch(row)
         assert match, f"{file}: {row[:200]!r} is not pinned with hashes"
         key = (match["name"].lower().replace("_", "-"), match["marker"] or "")
-        assert key not in found, f"{file}: {row!r} stands twice"
-        found[key] = match["version"]
-    return found
+        assert key not in versions, f"{file}: {row!r} stands twice"
+        versions[key] = match["version"]
+    return versions
 
 
 def test_every_requirement_is_pinned_once() -> None:
@@ -104,9 +104,9 @@ NEEDS |= {"more-rehearse-slow"}
 
 
 def test_debian_packages_have_a_need_and_a_probe() -> None:
-    found = rows("requirements-debian.txt")
-    assert len(found) >= 9
-    for row in found:
+    needed = rows("requirements-debian.txt")
+    assert len(needed) >= 9
+    for row in needed:
         need, what, packages, probe = (part.strip() for part in row.split("|", maxsplit=3))
         assert need in NEEDS, row
         assert what and probe, row
@@ -125,8 +125,8 @@ def bare(tmp_path: Path) -> tuple[Path, Path]:
     package.mkdir(parents=True)
     shutil.copy(launch.SETTINGS, package)
     for name in TOOLS.split():
-        if found := shutil.which(name):
-            (programs / name).symlink_to(found)
+        if program := shutil.which(name):
+            (programs / name).symlink_to(program)
     return tree, programs
 
 
@@ -206,7 +206,7 @@ def test_apt_is_not_asked_again_for_what_it_does_not_have(bare: tuple[Path, Path
 
 
 @pytest.mark.parametrize(
-    ("verb", "found"),
+    ("verb", "services"),
     [
         ("test", []),
         ("rehearse-slurm", ["slurmd"]),
@@ -215,7 +215,7 @@ def test_apt_is_not_asked_again_for_what_it_does_not_have(bare: tuple[Path, Path
     ],
 )
 def test_packages_of_rehearsals_are_for_these_alone(
-    verb: str, found: list[str], bare: tuple[Path, Path]
+    verb: str, services: list[str], bare: tuple[Path, Path]
 ) -> None:
     tree, programs = bare
     script(programs / "id", "echo 0")
@@ -229,7 +229,7 @@ def test_packages_of_rehearsals_are_for_these_alone(
     (tree / "requirements-debian.txt").write_text(rows, encoding="utf-8")
     shell(tree, programs, "bash", "./setup.sh", verb, PYTHON="good-python")
     installed = (tree / "apt").read_text(encoding="utf-8").splitlines()[-1].split()
-    assert [name for name in ("slurmd", "ceph-osd", "fuse3") if name in installed] == found
+    assert [name for name in ("slurmd", "ceph-osd", "fuse3") if name in installed] == services
 
 
 def test_nobody_to_ask_for_a_password_is_no_question(bare: tuple[Path, Path]) -> None:
@@ -436,17 +436,17 @@ def test_no_command_is_imported_before_it_is_called(option: str) -> None:
 
 @pytest.mark.parametrize("group", ["understudy", "skel"])
 def test_the_listing_says_what_the_help_of_each_command_says(group: str) -> None:
-    made = (
+    group_command = (
         cli.main
         if group == "understudy"
         else importlib.import_module("understudy_skel.commands.skel").command
     )
-    context = click.Context(made)
-    argument = "--all" if made is cli.main else "--help"
-    done = CliRunner().invoke(made, [argument], terminal_width=400)
+    context = click.Context(group_command)
+    argument = "--all" if group_command is cli.main else "--help"
+    done = CliRunner().invoke(group_command, [argument], terminal_width=400)
     listed = dict(re.findall(r"^  ([a-z-]+)  +(.+)$", done.stdout, re.MULTILINE))
-    for name in made.list_commands(context):
-        command = made.get_command(context, name)
+    for name in group_command.list_commands(context):
+        command = group_command.get_command(context, name)
         assert command and listed[name].startswith(command.get_short_help_str(60).rstrip(". "))
 
 
@@ -482,8 +482,8 @@ no tmpfs: not root
 def test_cases_of_a_report(tmp_path: Path) -> None:
     report = tmp_path / "report.xml"
     report.write_text(REPORT, encoding="utf-8")
-    found = [(case.name, case.outcome, case.reason) for case in all_tests.cases(report)]
-    assert found == [
+    outcomes = [(case.name, case.outcome, case.reason) for case in all_tests.cases(report)]
+    assert outcomes == [
         ("tests.test_x::good", "passed", ""),
         ("unit.y", "skipped", "no tmpfs: not root"),
         ("unit.z", "failed", "z.c:3: 4 is not 5"),
@@ -536,9 +536,11 @@ def test_a_need_is_looked_for_by_a_command_that_bash_understands(name: str) -> N
 
 
 def test_skips_are_stated_of_known_needs() -> None:
-    known = {*needs.MORE, *dict(needs.rows()), *needs.MODULES}
+    stated_needs = {*needs.MORE, *dict(needs.rows()), *needs.MODULES}
     for suite, what, count in all_tests.table(all_tests.SKIPS):
-        assert suite in ("ctest", "ctest-mpich", "pytest") and what in known and int(count) > 0
+        assert (
+            suite in ("ctest", "ctest-mpich", "pytest") and what in stated_needs and int(count) > 0
+        )
 
 
 @pytest.mark.parametrize(

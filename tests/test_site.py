@@ -39,8 +39,13 @@ def groups(command: click.Command, name: str) -> list[str]:
     if not isinstance(command, click.Group):
         return [name]
     context = click.Context(command)
-    found = ((sub, command.get_command(context, sub)) for sub in command.list_commands(context))
-    inner = [one for sub, made in found if made for one in groups(made, f"{name} {sub}")]
+    commands = ((sub, command.get_command(context, sub)) for sub in command.list_commands(context))
+    inner = [
+        group
+        for sub, inner_command in commands
+        if inner_command
+        for group in groups(inner_command, f"{name} {sub}")
+    ]
     return [name, *inner]
 
 
@@ -73,8 +78,8 @@ def test_no_page_loads_anything_from_elsewhere(site: Path) -> None:
 def test_the_search_needs_no_server(site: Path) -> None:
     """A browser may not fetch the index from file://, nor start a worker: both are scripts."""
     index = (site / "search" / "search_index.js").read_text(encoding="utf-8")
-    found = {row["location"] for row in json.loads(index.partition("=")[2])["docs"]}
-    assert "how-to/install.html#without-a-network" in found
+    locations = {row["location"] for row in json.loads(index.partition("=")[2])["docs"]}
+    assert "how-to/install.html#without-a-network" in locations
     shim = re.search(r'<script src="([^"]*iframe-worker[^"]*)"', (site / "index.html").read_text())
     assert shim and "IFrameWorker" in (site / shim[1]).read_text(encoding="utf-8")
 

@@ -45,7 +45,7 @@ NAMES = sorted(p.parent.name for p in ENVIRONMENTS.glob("*/spack.yaml"))
 def directives(package: str, name: str) -> list[tuple[str, dict[str, Any]]]:
     """The calls of a directive in a recipe: its first argument, and keywords that are literals."""
     tree = ast.parse((PACKAGES / package.replace("-", "_") / "package.py").read_text())
-    found = []
+    calls = []
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == name:
             keywords = {
@@ -53,8 +53,8 @@ def directives(package: str, name: str) -> list[tuple[str, dict[str, Any]]]:
                 for k in node.keywords
                 if k.arg and isinstance(k.value, ast.Constant)
             }
-            found.append((ast.literal_eval(node.args[0]), keywords))
-    return found
+            calls.append((ast.literal_eval(node.args[0]), keywords))
+    return calls
 
 
 def lower_bound(spec: str) -> tuple[str, str]:
@@ -152,8 +152,8 @@ def test_the_recipe_needs_what_cmake_needs() -> None:
         ("cmake", r"cmake_minimum_required\(VERSION ([\d.]+)\)"),
         ("jansson", r"jansson>=([\d.]+)"),
     ):
-        found = re.search(pattern, cmake)
-        assert found is not None and needed[package] == f"{found[1]}:"
+        match = re.search(pattern, cmake)
+        assert match is not None and needed[package] == f"{match[1]}:"
     assert needed["mpi"] == "3:"  # windows of shared memory
     for package in ("hdf5", "adios"):
         assert needed[package].endswith("+mpi")
@@ -181,14 +181,14 @@ def test_every_system_has_an_environment_and_uses_it() -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_environments_are_complete(name: str) -> None:
     path = ENVIRONMENTS / name / "spack.yaml"
-    found = yaml.safe_load(path.read_text())["spack"]
-    assert found["view"] is True  # where the checks look for programs
+    environment = yaml.safe_load(path.read_text())["spack"]
+    assert environment["view"] is True  # where the checks look for programs
     variants = {p: {name for name, _ in directives(p, "variant")} for p in OURS}
     definitions: dict[str, list[str]] = {}
     for part in included(path):
         for definition in part.get("definitions", []):
             definitions |= definition
-    specs = [s for spec in found["specs"] for s in definitions[spec.removeprefix("$")]]
+    specs = [s for spec in environment["specs"] for s in definitions[spec.removeprefix("$")]]
     packages = {re.split(r"[@+~ ]", spec)[0] for spec in specs}
     assert {"understudy", "ior", "darshan-runtime", "darshan-util"} <= packages
     assert "macsio" not in packages and "macsio" in definitions  # for who accepts its licence
@@ -204,12 +204,12 @@ def test_environments_are_complete(name: str) -> None:
 def test_environments_of_systems_name_their_compiler_and_mpi(name: str) -> None:
     path = ENVIRONMENTS / name / "spack.yaml"
     assert "ssumed" in path.read_text().split("spack:")[0]
-    found = yaml.safe_load(path.read_text())["spack"]
-    assert "../common/vendor.yaml" in found["include"]
+    environment = yaml.safe_load(path.read_text())["spack"]
+    assert "../common/vendor.yaml" in environment["include"]
     vendor = yaml.safe_load((ENVIRONMENTS / "common" / "vendor.yaml").read_text())["packages"]
     assert {"understudy", "adios", "ior", "darshan-runtime"} <= set(vendor)
     assert all(package == {"require": ["%vendor"]} for package in vendor.values())
-    packages: dict[str, Any] = found["packages"]
+    packages: dict[str, Any] = environment["packages"]
     specs = {}
     for part in (packages, *(p["packages"] for p in included(path) if "packages" in p)):
         for key, package in part.items():
@@ -218,7 +218,7 @@ def test_environments_of_systems_name_their_compiler_and_mpi(name: str) -> None:
                 assert spec.split("@")[0] == key.rstrip(":")
                 assert Path(external["prefix"]).is_absolute()
                 specs[re.split(r"[+~]", spec)[0]] = package
-    for rule in found["toolchains"]["vendor"]:
+    for rule in environment["toolchains"]["vendor"]:
         language, compiler = re.fullmatch(r"(%\w+)=(\S+)", rule["spec"]).groups()  # type: ignore[union-attr]
         assert rule["when"] == language and compiler in specs
     [mpi] = packages["mpi"]["require"]
@@ -257,13 +257,13 @@ def test_a_system_uses_its_environment_when_asked(monkeypatch: pytest.MonkeyPatc
     systems, environments = configured(monkeypatch, None)
     assert not any(e["name"].startswith(spack.PREFIX) for e in environments)
     systems, environments = configured(monkeypatch, ENVIRONMENTS)
-    made = {e["name"]: e for e in environments if e["name"].startswith(spack.PREFIX)}
-    assert len(made) == len(NAMES)
+    by_name = {e["name"]: e for e in environments if e["name"].startswith(spack.PREFIX)}
+    assert len(by_name) == len(NAMES)
     for system in systems:
-        own = spack.PREFIX + system["name"]
-        assert made[own]["target_systems"] == [system["name"]]
+        name = spack.PREFIX + system["name"]
+        assert by_name[name]["target_systems"] == [system["name"]]
         for partition in system["partitions"]:
-            assert partition["environs"] == [own]
+            assert partition["environs"] == [name]
             assert (
                 f"{ENVIRONMENTS / system['name']}/.spack-env/view/bin"
                 in (partition["prepare_cmds"][-1])
@@ -301,7 +301,7 @@ def test_a_job_ends_where_another_player_would_run(
     monkeypatch.delenv(spack.VARIABLE, raising=False)
     assert spack.guard("mpi") == []
     monkeypatch.setenv(spack.VARIABLE, str(tmp_path))
-    own = environment(tmp_path / "titan", spack.PLAYER)
+    titan = environment(tmp_path / "titan", spack.PLAYER)
     other = environment(tmp_path / "other", spack.PLAYER)
 
     def job(*path: Path) -> subprocess.CompletedProcess[str]:
@@ -315,12 +315,12 @@ def test_a_job_ends_where_another_player_would_run(
             check=False,
         )
 
-    assert job(own, other).stdout == "runs\n"
-    assert job(other, own).returncode == 1
-    (own / spack.PLAYER).chmod(0o644)
-    done = job(own, other)
+    assert job(titan, other).stdout == "runs\n"
+    assert job(other, titan).returncode == 1
+    (titan / spack.PLAYER).chmod(0o644)
+    done = job(titan, other)
     assert (done.returncode, done.stdout) == (1, "")
-    said("found-executable-this-node", done.stderr, PLAYER=own / spack.PLAYER)
+    said("found-executable-this-node", done.stderr, PLAYER=titan / spack.PLAYER)
 
 
 def test_a_lock_that_changes_during_a_session_is_a_fault(
@@ -411,13 +411,13 @@ def test_an_activated_environment_comes_first(
 def local_compilers(environment: Path, scope: Path) -> None:
     """Write a scope with the compilers of an environment, all of them this machine's GCC: Spack
     asks a compiler for its C library."""
-    made: dict[str, Any] = {}
-    found = yaml.safe_load(environment.read_text())["spack"]["packages"]
-    for part in (found, *(p["packages"] for p in included(environment) if "packages" in p)):
+    scope_packages: dict[str, Any] = {}
+    packages = yaml.safe_load(environment.read_text())["spack"]["packages"]
+    for part in (packages, *(p["packages"] for p in included(environment) if "packages" in p)):
         for key, package in part.items():
             for external in package.get("externals", []):
                 if "extra_attributes" in external:
-                    row = made.setdefault(f"{key.rstrip(':')}:", {"externals": []})
+                    row = scope_packages.setdefault(f"{key.rstrip(':')}:", {"externals": []})
                     here = {"c": "gcc", "cxx": "g++", "fortran": "gfortran"}
                     paths = {language: f"/usr/bin/{name}" for language, name in here.items()}
                     row["externals"].append(
@@ -427,7 +427,7 @@ def local_compilers(environment: Path, scope: Path) -> None:
                             "extra_attributes": {"compilers": paths},
                         }
                     )
-    scope.write_text(yaml.safe_dump({"packages": made}))
+    scope.write_text(yaml.safe_dump({"packages": scope_packages}))
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -460,8 +460,8 @@ def test_the_test_of_the_recipe_starts_ranks_as_any_user_on_any_host(
             subprocess.run([self.path, *words], check=True)
 
     def which(*names: str, path: list[str], required: bool) -> Executable:
-        found = (Path(path[0]) / name for name in names)
-        return Executable(str(next(one for one in found if one.exists())))
+        paths = (Path(path[0]) / name for name in names)
+        return Executable(str(next(path for path in paths if path.exists())))
 
     @contextmanager
     def working_dir(name: str, create: bool) -> Iterator[None]:
@@ -668,11 +668,11 @@ def test_methods_that_the_player_of_a_batch_partition_lacks_are_skipped(
     """A player that does not start on this node says nothing: then the job is submitted."""
     (tmp_path / "site" / "systems").mkdir(parents=True)
     (tmp_path / "site" / "systems" / "queued.py").write_text(QUEUED)
-    own = tmp_path / "environments" / "queued" / ".spack-env" / "view" / "bin" / spack.PLAYER
+    view = tmp_path / "environments" / "queued" / ".spack-env" / "view" / "bin" / spack.PLAYER
     (tmp_path / "bin0").mkdir()
     (tmp_path / "bin0" / "spack").write_text(
-        f"#!/bin/sh\nrm {own}; printf '#!/bin/sh\\necho {printed}; exit {status}\\n' >{own}\n"
-        f"chmod +x {own}\n"
+        f"#!/bin/sh\nrm {view}; printf '#!/bin/sh\\necho {printed}; exit {status}\\n' >{view}\n"
+        f"chmod +x {view}\n"
     )
     (tmp_path / "bin0" / "sbatch").write_text(
         '#!/bin/sh\n[ "$1" = --version ] || { echo no such queue >&2; exit 1; }\n'

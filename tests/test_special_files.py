@@ -47,8 +47,8 @@ def special(kind: str, path: Path) -> None:
     elif kind == "device":
         path.symlink_to("/dev/zero")
     else:
-        with socket.socket(socket.AF_UNIX) as made:
-            made.bind(str(path.relative_to(Path.cwd())))
+        with socket.socket(socket.AF_UNIX) as server:
+            server.bind(str(path.relative_to(Path.cwd())))
 
 
 def understudy(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:

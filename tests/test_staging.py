@@ -182,8 +182,8 @@ def test_a_session_in_a_directory_without_locks_has_its_own(spaced: Session) -> 
     spaced.program("understudy-replay", LISTED)
     done = spaced.run("--dry-run", "--system=spaced:disk", "-P", "method=posix", check="Replay")
     assert done.returncode == 0, done.stdout + done.stderr
-    [own] = (spaced.folder / "reframe").glob("stage-*")
-    assert list(own.rglob("rfm_job.sh")) and own.name in done.stderr
+    [stage] = (spaced.folder / "reframe").glob("stage-*")
+    assert list(stage.rglob("rfm_job.sh")) and stage.name in done.stderr
 
 
 def test_a_job_of_pbs_changes_to_a_directory_with_a_space(spaced: Session) -> None:

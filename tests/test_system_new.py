@@ -106,9 +106,9 @@ def test_partitions_of_slurm_and_the_layout_of_lustre(host: Host) -> None:
     host.storage(LUSTRE)
     done = host.new("big", "--scratch", str(host.folder))
     assert (done.returncode, done.stderr) == (0, "")
-    found = host.partitions()
-    assert set(found) == {"debug-lustre", "batch-lustre"}
-    batch = found["batch-lustre"]
+    partitions = host.partitions()
+    assert set(partitions) == {"debug-lustre", "batch-lustre"}
+    batch = partitions["batch-lustre"]
     assert (batch["scheduler"], batch["launcher"]) == ("slurm", "srun")
     assert batch["access"] == ["--partition=batch"]
     assert {"mpi", "shared", "lustre", "striping"} == set(batch["features"])
@@ -118,7 +118,9 @@ def test_partitions_of_slurm_and_the_layout_of_lustre(host: Host) -> None:
         "stripe_count": 4,
     }
     assert batch["extras"]["stripe_count_max"] == 2
-    assert [found[f"{name}-lustre"]["extras"]["max_seconds"] for name in ("debug", "batch")] == [
+    assert [
+        partitions[f"{name}-lustre"]["extras"]["max_seconds"] for name in ("debug", "batch")
+    ] == [
         30 * 60,
         36 * 3600,
     ]
@@ -138,8 +140,8 @@ def test_time_limits_as_batch_systems_state_them(host: Host) -> None:
     host.program("sbatch")
     host.program("sinfo", "".join(f"q{n}|4|8|up|{stated}\n" for n, stated in enumerate(limits)))
     assert host.new("mine", "--scratch", str(host.folder)).returncode == 0
-    found = [row["extras"].get("max_seconds") for row in host.partitions().values()]
-    assert found == list(limits.values())
+    seconds = [row["extras"].get("max_seconds") for row in host.partitions().values()]
+    assert seconds == list(limits.values())
 
 
 def test_a_time_limit_that_is_none_is_one_message(host: Host) -> None:
@@ -189,10 +191,10 @@ def test_the_memory_of_nodes_is_stated(host: Host) -> None:
         '*) echo "all*|4|8|up|n/a"; echo "old|4|8|up|n/a";; esac\n'
     )
     assert host.new("big", "--scratch", str(host.folder)).returncode == 0
-    found = {
+    bytes_by_name = {
         name: row["extras"].get("node_memory_bytes") for name, row in host.partitions().items()
     }
-    assert found == {"all-tmpfs": 256000 << 20, "old-tmpfs": None}
+    assert bytes_by_name == {"all-tmpfs": 256000 << 20, "old-tmpfs": None}
 
 
 def test_slurm_without_accounting_is_polled_by_squeue(host: Host) -> None:
@@ -272,8 +274,8 @@ def test_hosts_differ_in_numbers_and_domains(
     assert done.exit_code == 0, done.output
     [system], _ = systems.load([host.folder / "understudy-site" / "systems"])
     [pattern] = system["hostnames"]
-    assert all(re.match(pattern, one) for one in (name, *like))
-    assert not any(re.match(pattern, one) for one in unlike)
+    assert all(re.match(pattern, host_name) for host_name in (name, *like))
+    assert not any(re.match(pattern, host_name) for host_name in unlike)
 
 
 @pytest.mark.parametrize(
@@ -417,10 +419,10 @@ def test_text_of_the_machine_is_data(host: Host) -> None:
     host.program("sbatch")
     host.program("sinfo", 'q"{1/0}|1|8|up|n/a\nodd|1|8|up|n/a\n')
     assert host.new("odd", "--scratch", str(folder)).returncode == 0
-    found = host.partitions()
-    assert all(re.fullmatch("[A-Za-z0-9_-]+", name) for name in found)
-    assert {row["extras"]["scratch"] for row in found.values()} == {str(folder)}
-    assert ['--partition=q"{1/0}'] in [row["access"] for row in found.values()]
+    partitions = host.partitions()
+    assert all(re.fullmatch("[A-Za-z0-9_-]+", name) for name in partitions)
+    assert {row["extras"]["scratch"] for row in partitions.values()} == {str(folder)}
+    assert ['--partition=q"{1/0}'] in [row["access"] for row in partitions.values()]
 
 
 def _without_batch_system(folder: Path) -> Path:
@@ -456,10 +458,10 @@ def test_the_file_runs_on_this_machine(tmp_path: Path) -> None:
         "--scratch",
         "/dev/$MEMORY",
     ]
-    made = subprocess.run(
+    created = subprocess.run(
         new, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True
     )
-    commands = made.stdout.partition("Next:\n")[2]
+    commands = created.stdout.partition("Next:\n")[2]
     commands = commands.replace("-n Replay", "-n Replay%workload=n-1%method=posix")
     done = subprocess.run(
         ["bash", "-c", commands],

@@ -231,8 +231,8 @@ def test_the_mode_accept_demands_nothing_that_a_workload_fixes(tmp_path: Path) -
     """Pauses, sizes and errors have bounds of their own; bandwidths need references."""
     session = Session(tmp_path, sample())
     session.program("understudy-replay", LISTED)
-    own = "^(Schedule|Simulation|Fidelity)%workload=mphys-a"
-    done = session.run("--dry-run", "--system=archer", "--mode=accept", names=own)
+    names = "^(Schedule|Simulation|Fidelity)%workload=mphys-a"
+    done = session.run("--dry-run", "--system=archer", "--mode=accept", names=names)
     assert done.returncode == 0, done.stdout + done.stderr
     assert cases(done.stdout)[:2] == (4, 0)
     missing = "no reference for checkpoint_bandwidth, viz_bandwidth, checkpoint-restart_bandwidth"
@@ -281,8 +281,8 @@ def test_commands_of_modules_work_in_a_shell_that_is_no_login_shell(tmp_path: Pa
     """`module` is a function, which such a shell lacks."""
     (tmp_path / "init").mkdir()
     (tmp_path / "init" / "bash").write_text('false; module() { echo "module $*"; }\n')
-    made = {system["name"]: system for system in systems.load([where("systems")])[0]}
-    [partition] = made["titan"]["partitions"]
+    configured = {system["name"]: system for system in systems.load([where("systems")])[0]}
+    [partition] = configured["titan"]["partitions"]
     done = subprocess.run(
         ["bash", "--norc", "--noprofile", "-c", "\n".join(partition["prepare_cmds"])],
         env={"MODULESHOME": str(tmp_path), "PATH": "/usr/bin:/bin"},
@@ -294,7 +294,7 @@ def test_commands_of_modules_work_in_a_shell_that_is_no_login_shell(tmp_path: Pa
     assert done.stdout.splitlines() == [
         line for line in partition["prepare_cmds"] if line.startswith("module ")
     ]
-    [disk, *_] = made["localhost"]["partitions"]
+    [disk, *_] = configured["localhost"]["partitions"]
     assert systems.FIND_MODULES not in disk["prepare_cmds"]
 
 

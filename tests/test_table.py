@@ -32,8 +32,8 @@ def test_over_rows_merges_every_row(merge: np.ufunc, count: int) -> None:
 
 def test_equal_keys_are_found_at_the_first_of_them() -> None:
     keys = np.array([3, 3, 7], np.uint64)
-    known, place = lookup(keys, keys)
-    assert known.all()
+    is_key, place = lookup(keys, keys)
+    assert is_key.all()
     assert place.tolist() == [0, 0, 2]
 
 
@@ -54,8 +54,8 @@ def test_spilled_rows_come_back_in_their_order(
     whole = np.concatenate(parts)
     for n in range(buckets):
         expected = whole[whole["file"] % np.uint64(buckets) == n]
-        for found in (kept.bucket(n), kept.bucket(n)):
-            assert repr(found.tolist()) == repr(expected.tolist())
+        for rows in (kept.bucket(n), kept.bucket(n)):
+            assert repr(rows.tolist()) == repr(expected.tolist())
     kept.close()
 
 
@@ -69,13 +69,13 @@ def test_some_columns_of_spilled_rows(columns: list[str]) -> None:
     rows["file"] = rng.integers(0, 1 << 60, len(rows))
     kept = Spill(ACCESS, 3)
     for n in range(3):
-        mine = rows[rows["file"] % np.uint64(3) == n]
-        for part in np.array_split(mine, 2):
+        expected = rows[rows["file"] % np.uint64(3) == n]
+        for part in np.array_split(expected, 2):
             kept.add_block(n, part)
-        found = kept.bucket(n, columns)
-        assert found.dtype.itemsize < ACCESS.itemsize
+        columns_read = kept.bucket(n, columns)
+        assert columns_read.dtype.itemsize < ACCESS.itemsize
         for name in columns:
-            assert found[name].tolist() == mine[name].tolist(), name
+            assert columns_read[name].tolist() == expected[name].tolist(), name
     kept.close()
 
 
