@@ -392,12 +392,12 @@ class _Contents:
     texts of all their measurements."""
 
     def __init__(self) -> None:
-        self._known: dict[Any, list[tuple[Any, int]]] = {}  # by sketch
+        self._contents: dict[Any, list[tuple[Any, int]]] = {}  # by sketch
         self._numbers = itertools.count()
 
     def number(self, run: Run) -> int:
         content = run.identity.id if run.measurement is None else run.measurement
-        alike = self._known.setdefault(_sketch(content), [])
+        alike = self._contents.setdefault(_sketch(content), [])
         for other, number in alike:
             if other == content:
                 return number

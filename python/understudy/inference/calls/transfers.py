@@ -316,7 +316,7 @@ def _main(
     by an element where calls are so small that one size makes too few."""
     sized = _common if collective else _transfer
     transfer = sized(rows, calls, ranks, element, usual_bytes)
-    call_count = _made(rows, ranks, (transfer or usual_bytes) // element)
+    call_count = _call_count(rows, ranks, (transfer or usual_bytes) // element)
     few = not collective and call_count < (1 - CLOSE) * calls.sum()
     low = np.unique(rows[calls > 0] // calls[calls > 0])
     if few and len(low) == 1 and low[0] and not rows[calls == 0].any():
@@ -473,12 +473,12 @@ def _transfer(
     the fewest below; None where the usual transfers do."""
     wanted, usual = int(calls.sum()), usual_bytes // element
     each = (rows + ranks - 1) // ranks
-    if usual and _made(rows, ranks, usual) == wanted and _alike(each, usual, element):
+    if usual and _call_count(rows, ranks, usual) == wanted and _alike(each, usual, element):
         return None
     low, high = 1, int(each.max())
     while low < high:
         middle = (low + high) // 2
-        few = _made(rows, ranks, middle) <= wanted
+        few = _call_count(rows, ranks, middle) <= wanted
         low, high = (low, middle) if few else (middle + 1, high)
     transfer = min(low * element, max(element, MAX_TRANSFER - MAX_TRANSFER % element))
     return None if transfer == usual_bytes else transfer
@@ -496,7 +496,7 @@ def _common(rows: Whole, calls: Whole, ranks: Whole, element: int, usual_bytes: 
     return None if transfer == usual_bytes else transfer
 
 
-def _made(rows: Whole, ranks: Whole, transfer: int) -> int:
+def _call_count(rows: Whole, ranks: Whole, transfer: int) -> int:
     """Calls that blocks of ranks make of so many rows, at most `transfer` of them at a time."""
     each = (rows + ranks - 1) // ranks
     return int((ranks * ((each + transfer - 1) // transfer)).sum())

@@ -251,9 +251,9 @@ class Records:
         if not self.apart:
             self._stored = self._stored if len(self._stored) else np.zeros(1, np.int64)
             return np.zeros(len(ids), np.int64)
-        matched, place = lookup(self._known["file"], ids)
+        matched, place = lookup(self._file_names["file"], ids)
         template = np.zeros(len(ids), np.int64)
-        template[matched] = self._known["template"][place[matched]]
+        template[matched] = self._file_names["template"][place[matched]]
         self._seen.append(np.unique(ids[template > 0]))
         return template
 
@@ -263,7 +263,7 @@ class Records:
             np.add.at(self._stored, rows["template"], rows["extent"])
 
     @cached_property
-    def _known(self) -> Rows:
+    def _file_names(self) -> Rows:
         """The names in order of files; the template of those that do not count is 0."""
         names = np.concatenate([np.zeros(0, _NAME), *self._names])
         names = names[np.argsort(names["file"], kind="stable")]
@@ -287,15 +287,15 @@ class Records:
         """How many of some files there are, by template."""
         if len(parts) != 1:
             parts[:] = [_together(parts)]
-        template = self._known["template"][lookup(self._known["file"], parts[0])[1]]
+        template = self._file_names["template"][lookup(self._file_names["file"], parts[0])[1]]
         return np.bincount(template, minlength=len(self._stored))
 
     def _reach_of(self, which: Collection[int]) -> int:
         """Bytes from the begin of each file to the last that was read."""
         parts = self._reached
         parts[:] = [_largest(np.concatenate([np.zeros(0, _REACH), *parts]))]
-        place = lookup(self._known["file"], parts[0]["file"])[1]
-        chosen = np.isin(self._known["template"][place], list(which))
+        place = lookup(self._file_names["file"], parts[0]["file"])[1]
+        chosen = np.isin(self._file_names["template"][place], list(which))
         return sum(parts[0]["bytes"][chosen].tolist())
 
     def of(self, templates: Iterable[bytes]) -> Evidence:

@@ -103,7 +103,7 @@ class Screen:
         rank = words[:, columns.rank]
         good &= (rank >= -1) & (rank < self.ranks)
         self.left_out[module] += int(len(good) - good.sum())
-        screened = self._known(module, words[good], columns)
+        screened = self._plausible(module, words[good], columns)
         self.total += float(screened[:, columns.bytes].sum(dtype=np.float64))
         if self.total > MAX_TOTAL:
             raise UnderstudyError(
@@ -142,7 +142,7 @@ class Screen:
         self.total = total
         return True
 
-    def _known(
+    def _plausible(
         self, module: str, words: npt.NDArray[np.int64], columns: _Columns
     ) -> npt.NDArray[np.int64]:
         """The words with unknown times and counts where they are impossible."""

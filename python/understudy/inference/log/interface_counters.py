@@ -40,7 +40,7 @@ WORDS = (("READ", "READ"), ("WRITE", "WRITTEN"))
 _ORDER = ("HDF5", "MPI-IO", "POSIX", "STDIO")
 OF_METHOD = {"posix": "POSIX", "mpiio": "MPI-IO", "hdf5": "HDF5", "stdio": "STDIO"}
 _ABOVE = {"H5D": (), "MPI-IO": ("HDF5",), "POSIX": ("HDF5", "MPI-IO"), "STDIO": ()}
-_OWN = {"H5D": "HDF5", "MPI-IO": "MPI-IO", "POSIX": "POSIX", "STDIO": "STDIO"}
+_DIRECT = {"H5D": "HDF5", "MPI-IO": "MPI-IO", "POSIX": "POSIX", "STDIO": "STDIO"}
 _OPENS = {
     "POSIX": ("POSIX_OPENS",),
     "STDIO": ("STDIO_OPENS",),
@@ -103,7 +103,7 @@ class Sums:
         self, log: Log, kept: Callable[[Ids], Mask], prepared: Callable[[Ids], Mask] | None = None
     ) -> None:
         self._log, self._kept, self._prepared = log, kept, prepared
-        self._found = Interfaces(modules=frozenset(m for m in log.modules if _usable(log, m)))
+        self._interfaces = Interfaces(modules=frozenset(m for m in log.modules if _usable(log, m)))
         self._hdf5, self._by_handle = IdSet(), IdSet()
         self._of_hdf5 = [0, 0]  # opens and flushes of its files
 
@@ -138,7 +138,7 @@ class Sums:
         for layer in _ABOVE[module]:
             of_layer = left & (self._hdf5 if layer == "HDF5" else self._mpiio).has(ids)
             if of_layer.any():
-                totals = self._found.below.setdefault((module, layer), Totals())
+                totals = self._interfaces.below.setdefault((module, layer), Totals())
                 self._add(totals, block[of_layer], module, ids[of_layer])
                 left &= ~of_layer
         if module == "STDIO":  # a C++ stream: its bytes are in POSIX, so its open belongs there
@@ -146,13 +146,13 @@ class Sums:
         if module == "POSIX":  # opened, then given to fdopen(): its open is one of STDIO
             left &= ~self._given(block, ids, kept)
         if left.any():
-            totals = self._found.direct.setdefault(_OWN[module], Totals())
+            totals = self._interfaces.direct.setdefault(_DIRECT[module], Totals())
             every = bool(left.all())
             self._add(totals, block if every else block[left], module, ids if every else ids[left])
 
     def done(self) -> Interfaces:
         """The sums of all blocks."""
-        interfaces = self._found
+        interfaces = self._interfaces
         if "HDF5" in interfaces.direct:
             counted = _usable(self._log, "H5F")
             opens, flushes = self._of_hdf5 if counted else (None, None)
@@ -165,7 +165,7 @@ class Sums:
     def _twins(self, block: Any, ids: Ids, kept: Mask) -> Mask:
         twins: Mask = kept & (_moved(block, "STDIO") == 0) & self._by_handle.has(ids)
         if twins.any():
-            posix = self._found.direct.setdefault("POSIX", Totals())
+            posix = self._interfaces.direct.setdefault("POSIX", Totals())
             posix.opens = (posix.opens or 0) + _opens(block[twins], "STDIO")
         return twins
 
@@ -174,10 +174,10 @@ class Sums:
         if given.any():
             given &= self._streamed.has(ids)
         if given.any() and self._tells_fdopen:
-            stdio = self._found.direct.setdefault("STDIO", Totals())
+            stdio = self._interfaces.direct.setdefault("STDIO", Totals())
             stdio.opens = (stdio.opens or 0) + _opens(block[given], "POSIX")
         if given.any() and (flushed := _flushes(_Columns(block[given]), "POSIX")):
-            totals = self._found.direct.setdefault("POSIX", Totals())
+            totals = self._interfaces.direct.setdefault("POSIX", Totals())
             totals.flushes = (totals.flushes or 0) + flushed
         return given
 

@@ -400,7 +400,7 @@ class _Group:
 
     def _of_files(self, module: str, way: str) -> Iterator[Difference]:
         """How many files were written, or read that no stream writes."""
-        streams = [s for s in self._mine(module) if writes(s) == (way == WRITE)]
+        streams = [s for s in self._located(module) if writes(s) == (way == WRITE)]
         here, there = sum(files_of(s, self.ranks) for s in streams), self.evidence.moved[way]
         comparable = here and there and not any(borrows(s) for s in streams)
         if comparable and abs(here - there) > EQUAL * there:
@@ -409,13 +409,13 @@ class _Group:
     def _of_ranks_of_files(self, module: str) -> Iterator[Difference]:
         """Which ranks had which files; readers may have those of writers."""
         each, there = [0, 0], self.evidence.counters[module][RECORDS]
-        for stream in self._mine(module):
+        for stream in self._located(module):
             each[writes(stream)] += ranks_of_files(stream, self.ranks)
         comparable = any(each) and any(self.evidence.moved.values())
         if comparable and abs(max(each) - there) > EQUAL * there:
             yield Difference("ranks of files", max(each), there)
 
-    def _mine(self, module: str) -> Sequence[Stream]:
+    def _located(self, module: str) -> Sequence[Stream]:
         """The streams, where all of them are of a module that tells which files each rank had."""
         of = module in ("POSIX", "STDIO", "MPI-IO")
         return self.streams if of and self.above == {module} else ()

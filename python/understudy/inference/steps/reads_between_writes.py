@@ -25,10 +25,15 @@ def joined(drafts: Sequence[Draft]) -> list[Draft]:
     of their own."""
     gone: set[int] = set()
     for written in drafts:
-        if not written.write or not _one(written):
+        if not written.write or not _is_one_file(written):
             continue
         for read in drafts:
-            if id(read) in gone or read.write or not _one(read) or not _same(written, read):
+            if (
+                id(read) in gone
+                or read.write
+                or not _is_one_file(read)
+                or not _same(written, read)
+            ):
                 continue
             lookups = _between(written, read)
             if lookups is not None:
@@ -38,7 +43,7 @@ def joined(drafts: Sequence[Draft]) -> list[Draft]:
     return [draft for draft in drafts if id(draft) not in gone]
 
 
-def _one(draft: Draft) -> bool:
+def _is_one_file(draft: Draft) -> bool:
     return len(draft.series) == 1 and bool(draft.series[0].template) and not draft.turned
 
 

@@ -47,7 +47,7 @@ class Metadata:
 
     def learn(self, draft: Draft, stream: Pattern, base: Pattern | None = None) -> None:
         """Note what the next stream lacks, which reads the files of `base` if there is one."""
-        operations = [self._own(draft, k) for k in range(draft.dumps)]
+        operations = [self._operations_of(draft, k) for k in range(draft.dumps)]
         played = stream_of(stream, self.ranks)
         if ever_open(played):
             opens = 1 if played.closes else contents(played)
@@ -125,7 +125,7 @@ class Metadata:
         each[0] = 0 if method in LIBRARY else np.maximum(each[0], 0)
         return each if each.any() else None
 
-    def _own(self, draft: Draft, k: int) -> Whole | None:
+    def _operations_of(self, draft: Draft, k: int) -> Whole | None:
         counts: Whole | None = None
         for series in draft.series:
             for cell in series.dumps[k].cells.values():

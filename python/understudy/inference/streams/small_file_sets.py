@@ -225,20 +225,20 @@ class Floods:
         self._joined = bool(waves)
         self._waves = np.array([wave.start_s for wave in waves] or [0.0])
         self._mixed = np.array([wave.mixed for wave in waves] or [False])
-        self._found: dict[Key, Flood] = {}
+        self._floods: dict[Key, Flood] = {}
         self._whole: set[int] = set()  # families that are floods as a whole
         self._part: set[int] = set()
         self._left: list[Rows] | None = None  # what `rest` gives, if it is little
         self._full: set[int] = set()  # blocks of nothing but floods
         self._once = once
         self._learn()
-        if self._found:
+        if self._floods:
             self._add_up()
 
     @property
     def floods(self) -> list[Flood]:
         """In order of time."""
-        return sorted(self._found.values(), key=lambda f: (f.first[:, 0].min(), f.template))
+        return sorted(self._floods.values(), key=lambda f: (f.first[:, 0].min(), f.template))
 
     def rest(self) -> Iterator[Rows]:
         """The blocks of accesses that are of no flood; can be called again."""
@@ -250,12 +250,12 @@ class Floods:
             if sum(part.nbytes for part in left) <= MAX_LEFT_BYTES:
                 left.append(rows.copy())
             yield rows
-        if self._found and sum(part.nbytes for part in left) <= MAX_LEFT_BYTES:
+        if self._floods and sum(part.nbytes for part in left) <= MAX_LEFT_BYTES:
             self._left = left
 
     def _without(self) -> Iterator[Rows]:
         for rows in self._blocks(self._full, ()):
-            if self._found:
+            if self._floods:
                 family = _families(rows)
                 rows = rows[~np.isin(family, list(self._whole))]
             if self._part:
@@ -263,7 +263,7 @@ class Floods:
                 of_part = np.isin(family, list(self._part))
                 files, which = _files_of(rows[of_part], family[of_part])
                 keys = self._keys(files)
-                gone = np.array([key in self._found for key in keys], np.bool_)
+                gone = np.array([key in self._floods for key in keys], np.bool_)
                 left = ~of_part
                 left[np.flatnonzero(of_part)] = ~gone[which] if len(files) else True
                 rows = rows[left]
@@ -313,11 +313,11 @@ class Floods:
             few = flood.count < least or flood.count < each * self._ranks * dumps
             odd = flood.write and flood.epochs > 1
             lumped = flood.largest > LARGEST * flood.total
-            if few or odd or lumped or flood.method == "hdf5" or len(self._found) >= MAX_KINDS:
+            if few or odd or lumped or flood.method == "hdf5" or len(self._floods) >= MAX_KINDS:
                 continue
-            self._found[key] = flood
-        families = {self._family(key) for key in self._found}
-        others = {self._family(key) for key in seen if key not in self._found}
+            self._floods[key] = flood
+        families = {self._family(key) for key in self._floods}
+        others = {self._family(key) for key in seen if key not in self._floods}
         if len(seen) >= 64 * MAX_KINDS:
             others = families
         self._whole, self._part = families - others, families & others
@@ -374,7 +374,7 @@ class Floods:
     # -- the files of each ------------------------------------------------------------------
 
     def _add_up(self) -> None:
-        for flood in self._found.values():
+        for flood in self._floods.values():
             flood.edges = _edges(flood)
             shape = (len(flood.edges), flood.bins)
             flood.dumps = [
@@ -393,8 +393,8 @@ class Floods:
             )
             files, which = _files_of(rows, family, n in self._once)
             for key, some in self._groups(files):
-                if key in self._found:
-                    flood = self._found[key]
+                if key in self._floods:
+                    flood = self._floods[key]
                     taken = np.zeros(len(files), np.bool_)
                     taken[some] = True
                     self._take(flood, files[some], rows, taken[which])

@@ -123,7 +123,7 @@ def merge(series: Sequence[Series], burst_s: float) -> list[Draft]:
         if len(each.key) > 1:
             places.append(("folder", _folder(each)))
         of = [(*place, each.write, each.method, each.key) for place in places]
-        guest, home_index = _One(each), None
+        guest, home_index = _Guest(each), None
         if b"\x00" in each.template:
             fitting = {n for p in of if p in near for n in near[p].to(guest, burst_s)}
             home_index = next((n for n in sorted(fitting) if homes[n].takes(guest, burst_s)), None)
@@ -136,7 +136,7 @@ def merge(series: Sequence[Series], burst_s: float) -> list[Draft]:
     return [home.draft for home in homes] + whole
 
 
-class _One:
+class _Guest:
     """A series that looks for a home."""
 
     def __init__(self, series: Series) -> None:
@@ -156,7 +156,7 @@ class _One:
 class _Home:
     """A draft that series are added to, with what decides which."""
 
-    def __init__(self, first: _One) -> None:
+    def __init__(self, first: _Guest) -> None:
         self.draft = Draft(series=[])
         self.starts, self.ends = first.starts, first.ends
         self.noted_s = first.starts[0]
@@ -166,7 +166,7 @@ class _Home:
         self.near: list[_Near] = []
         self.add(first)
 
-    def add(self, guest: _One) -> None:
+    def add(self, guest: _Guest) -> None:
         """Its files are of the same dumps."""
         self.draft.series.append(guest.series)
         self.starts = [min(pair) for pair in zip(self.starts, guest.starts, strict=True)]
@@ -177,7 +177,7 @@ class _Home:
         for near in self.near:
             near.reach(self)
 
-    def takes(self, guest: _One, burst_s: float) -> bool:
+    def takes(self, guest: _Guest, burst_s: float) -> bool:
         """True if a series of the same dumps, direction and method belongs here."""
         head, series = self.draft.series[0], guest.series
         if (
@@ -222,7 +222,7 @@ class _Near:
         self._before = max(self._before, home.noted_s - home.starts[0])
         self._behind = max(self._behind, max(home.ends[0], *home.starts[:2]) - home.noted_s)
 
-    def to(self, guest: _One, burst_s: float) -> list[int]:
+    def to(self, guest: _Guest, burst_s: float) -> list[int]:
         """The homes that a series can belong to."""
         first_s, last_s = guest.starts[0], max(guest.ends[0], *guest.starts[:2])
         apart_s = burst_s if len(guest.starts) == 1 else NEXT * max(0.0, last_s - first_s)
