@@ -59,12 +59,12 @@ class CommandDirectory(click.Group):
     @property
     def modules(self) -> dict[str, str]:
         """The full name of the module of each command."""
-        own, path = self.package.__name__, tuple(self.package.__path__)
+        package, path = self.package.__name__, tuple(self.package.__path__)
         if self.package is commands:
-            found = studies.plugins("commands", own, path)
+            full_names = studies.plugins("commands", package, path)
         else:
-            found = {m.name: f"{own}.{m.name}" for m in pkgutil.iter_modules(path)}
-        return {name.replace("_", "-"): module for name, module in found.items()}
+            full_names = {m.name: f"{package}.{m.name}" for m in pkgutil.iter_modules(path)}
+        return {name.replace("_", "-"): module for name, module in full_names.items()}
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return sorted(self.modules)

@@ -108,13 +108,13 @@ def refuse_labels(workload: Workload) -> None:
 
 def strings(workload: Workload) -> list[Text]:
     """Every string of the descriptor that is neither a number nor a word of the contract."""
-    found: dict[str, dict[str, None]] = {}
+    keys_by_text: dict[str, dict[str, None]] = {}
     words = set(_words())
     for key, text in _walk(json.loads(workload.to_text()), ""):
-        own = key.endswith(".name") and _OWN_NAME.fullmatch(text)
-        if text and text not in words and not own and key != "provenance.path":
-            found.setdefault(text, {})[key] = None
-    return [Text(keys=tuple(keys), text=text) for text, keys in found.items()]
+        named_freely = key.endswith(".name") and _OWN_NAME.fullmatch(text)
+        if text and text not in words and not named_freely and key != "provenance.path":
+            keys_by_text.setdefault(text, {})[key] = None
+    return [Text(keys=tuple(keys), text=text) for text, keys in keys_by_text.items()]
 
 
 def _walk(value: Any, key: str) -> Iterator[tuple[str, str]]:
@@ -122,11 +122,11 @@ def _walk(value: Any, key: str) -> Iterator[tuple[str, str]]:
     if isinstance(value, str):
         yield key, value
     elif isinstance(value, dict):
-        for name, one in value.items():
-            yield from _walk(one, f"{key}.{name}".lstrip("."))
+        for name, child in value.items():
+            yield from _walk(child, f"{key}.{name}".lstrip("."))
     elif isinstance(value, list):
-        for one in value:
-            yield from _walk(one, key)
+        for child in value:
+            yield from _walk(child, key)
 
 
 def _words() -> Iterator[str]:
@@ -137,11 +137,11 @@ def _words() -> Iterator[str]:
             yield from (w for w in value.get("enum", ()) if isinstance(w, str))
             if isinstance(value.get("const"), str):
                 yield value["const"]
-            for one in value.values():
-                yield from choices(one)
+            for child in value.values():
+                yield from choices(child)
         elif isinstance(value, list):
-            for one in value:
-                yield from choices(one)
+            for child in value:
+                yield from choices(child)
 
     yield from choices(
         json.loads((where("schemas") / "workload.schema.json").read_text(encoding="utf-8"))

@@ -30,11 +30,11 @@ def signals_go_to(handler: Callable[[int, Any], None]) -> Iterator[None]:
     """Signals that end this process go to the handler instead, but for those that are ignored, as
     nohup has SIGHUP."""
     former = {number: signal.getsignal(number) for number in SIGNALS}
-    for number, own in former.items():
-        if own != signal.SIG_IGN:
+    for number, handler_before in former.items():
+        if handler_before != signal.SIG_IGN:
             signal.signal(number, handler)
     try:
         yield
     finally:
-        for number, own in former.items():
-            signal.signal(number, own)
+        for number, handler_before in former.items():
+            signal.signal(number, handler_before)

@@ -64,8 +64,8 @@ def kinds() -> list[str]:
 
 def _ours(kind: str) -> list[Path]:
     """The directories (or the file) of a kind in the core and in studies."""
-    own = ROOT / _KINDS[kind]
-    return [own] * own.exists() + studies.directories(kind)
+    core = ROOT / _KINDS[kind]
+    return [core] * core.exists() + studies.directories(kind)
 
 
 def where(kind: str) -> Path:
@@ -82,27 +82,27 @@ def where(kind: str) -> Path:
 
 def directories(kind: str) -> list[Path]:
     """Our own directory of a kind, then those of studies and of users."""
-    found = _ours(kind) or [where(kind)]
+    folders = _ours(kind) or [where(kind)]
     if kind in SITE:
-        found += [site / kind for site in sites() if (site / kind).is_dir()]
+        folders += [site / kind for site in sites() if (site / kind).is_dir()]
     if kind in _VARIABLES:
-        found += _listed(_VARIABLES[kind])
-    return list(dict.fromkeys(found))
+        folders += _listed(_VARIABLES[kind])
+    return list(dict.fromkeys(folders))
 
 
 def files(kind: str, suffix: str) -> dict[str, Path]:
     """Every file of a kind by its name without the suffix, sorted by name."""
-    found: dict[str, Path] = {}
+    paths: dict[str, Path] = {}
     for folder in directories(kind):
         for path in folder.glob(f"*{suffix}"):
             name = path.name.removesuffix(suffix)
-            if name in found:
+            if name in paths:
                 raise UnderstudyError(
-                    f"{path}: {kind}: the name {name!r} is taken by {found[name]}; rename one"
+                    f"{path}: {kind}: the name {name!r} is taken by {paths[name]}; rename one"
                 )
             expect_file(path)
-            found[name] = path
-    return dict(sorted(found.items()))
+            paths[name] = path
+    return dict(sorted(paths.items()))
 
 
 def expect_file(path: Path) -> None:
@@ -147,8 +147,8 @@ def made_output(name: str) -> Path:
 
 def program(name: str) -> str:
     """A program of the project: from PATH, as jobs find it, else of the build of this checkout."""
-    if found := shutil.which(name) or shutil.which(name, path=str(ROOT / "build" / "bin")):
-        return found
+    if program_path := shutil.which(name) or shutil.which(name, path=str(ROOT / "build" / "bin")):
+        return program_path
     raise UnderstudyError(f"{name}: not found on PATH; {how_to_build()}")
 
 
@@ -171,9 +171,9 @@ def sites() -> list[Path]:
     """The directories of a site that UNDERSTUDY_PATH lists; where it is not set, understudy-site
     of the working directory, if it is the user's: its files are run."""
     if SITE_VARIABLE not in os.environ:
-        own = (_START / SITE_FOLDER).resolve()
-        there = any((own / kind).is_dir() for kind in SITE)
-        return [own] if there and own.stat().st_uid in (os.geteuid(), 0) else []
+        folder = (_START / SITE_FOLDER).resolve()
+        there = any((folder / kind).is_dir() for kind in SITE)
+        return [folder] if there and folder.stat().st_uid in (os.geteuid(), 0) else []
     sites = _listed(SITE_VARIABLE)
     for site in sites:
         if not any((site / kind).is_dir() for kind in SITE):
@@ -185,8 +185,8 @@ def sites() -> list[Path]:
 
 def _listed(variable: str) -> list[Path]:
     """The directories that a variable lists, separated by colons."""
-    found = [(_START / p).resolve() for p in os.environ.get(variable, "").split(":") if p]
-    for folder in found:
+    folders = [(_START / p).resolve() for p in os.environ.get(variable, "").split(":") if p]
+    for folder in folders:
         if not folder.is_dir():
             raise UnderstudyError(f"{variable}: {folder}: no such directory")
-    return found
+    return folders

@@ -36,8 +36,8 @@ def _installed() -> Path | None:
         files = importlib.metadata.files("darshan") or []
     except importlib.metadata.PackageNotFoundError:
         return None
-    found = [Path(str(f.locate())) for f in files if MACSIO in f.name and f.suffix == ".darshan"]
-    return found[0] if found and found[0].is_file() else None
+    logs = [Path(str(f.locate())) for f in files if MACSIO in f.name and f.suffix == ".darshan"]
+    return logs[0] if logs and logs[0].is_file() else None
 
 
 def _downloaded(folder: Path) -> Path | None:

@@ -28,12 +28,12 @@ BESIDE = Path(__file__).resolve().parents[2] / "studies"
 def packages() -> dict[str, Path]:
     """The directory of each study's package by the name of the package. Those of a checkout are
     imported, without their modules: their directories are not on the module path."""
-    found = {path.parent.name: path.parent for path in BESIDE.glob("*/understudy_*/__init__.py")}
-    for name, folder in found.items():
+    folders = {path.parent.name: path.parent for path in BESIDE.glob("*/understudy_*/__init__.py")}
+    for name, folder in folders.items():
         if name not in sys.modules:
             _import_from(folder)
     for point in entry_points(group=GROUP):
-        if point.value in found:
+        if point.value in folders:
             continue
         try:
             spec = find_spec(point.value)
@@ -50,8 +50,8 @@ def packages() -> dict[str, Path]:
                 f"{point.dist.name} {point.dist.version}: expected {version()}, the version of "
                 "understudy; install both of one version"
             )
-        found[point.value] = Path(spec.origin).parent
-    return dict(sorted(found.items()))
+        folders[point.value] = Path(spec.origin).parent
+    return dict(sorted(folders.items()))
 
 
 def _import_from(folder: Path) -> None:
@@ -64,22 +64,24 @@ def _import_from(folder: Path) -> None:
 
 
 @cache
-def plugins(kind: str, own: str, folders: tuple[str, ...]) -> dict[str, str]:
-    """The full name of each module of a plugin directory, the package `own` in `folders` and the
+def plugins(kind: str, core: str, folders: tuple[str, ...]) -> dict[str, str]:
+    """The full name of each module of a plugin directory, the package `core` in `folders` and the
     directory of that kind in each study, by its short name. A name that is taken is told, and left
     out."""
-    places = [(own, folder) for folder in folders]
+    places = [(core, folder) for folder in folders]
     places += [(f"{package}.{kind}", str(folder / kind)) for package, folder in packages().items()]
-    found: dict[str, str] = {}
+    modules: dict[str, str] = {}
     for package, folder in places:
         for module in pkgutil.iter_modules([folder]):
             if module.name.startswith("_"):
                 continue
-            if module.name in found:
-                tell(f"{package}.{module.name}: left out, since {found[module.name]} has its name")
+            if module.name in modules:
+                tell(
+                    f"{package}.{module.name}: left out, since {modules[module.name]} has its name"
+                )
                 continue
-            found[module.name] = f"{package}.{module.name}"
-    return found
+            modules[module.name] = f"{package}.{module.name}"
+    return modules
 
 
 def load(module: str, what: str) -> ModuleType:

@@ -122,10 +122,10 @@ def parse_size(text: str) -> int:
 
     UnderstudyError for anything else.
     """
-    found = re.fullmatch(r"([0-9]{1,18})([A-Za-z]*)", text)
-    if found is None or found[2] not in _FACTORS:
+    match = re.fullmatch(r"([0-9]{1,18})([A-Za-z]*)", text)
+    if match is None or match[2] not in _FACTORS:
         raise UnderstudyError(f"{text!r}: expected bytes, such as 4194304, 4MiB or 4MB")
-    return int(found[1]) * _FACTORS[found[2]]
+    return int(match[1]) * _FACTORS[match[2]]
 
 
 _TIMES = {"s": 1.0, "ms": 1e-3, "min": 60.0, "h": 3600.0}
@@ -142,11 +142,11 @@ _EXPECTED = {
 def parse_quantity(text: str, kind: str) -> float:
     """The number that a limit states, in its unit `kind`: bytes/s, s, 1/s, a fraction, bytes or
     runs. UnderstudyError for anything else."""
-    found = re.fullmatch(r"([0-9]{1,15}(?:\.[0-9]{1,9})?) ?([A-Za-z/%]{1,8})", text)
-    factor = _factor(found[2], kind) if found else None
-    if found is None or factor is None:
+    match = re.fullmatch(r"([0-9]{1,15}(?:\.[0-9]{1,9})?) ?([A-Za-z/%]{1,8})", text)
+    factor = _factor(match[2], kind) if match else None
+    if match is None or factor is None:
         raise UnderstudyError(f"expected {_EXPECTED[kind]}, found {text!r}")
-    value = float(found[1]) * factor
+    value = float(match[1]) * factor
     if kind == RUNS and value != int(value):
         raise UnderstudyError(f"expected {_EXPECTED[kind]}, found {text!r}")
     return value
@@ -160,12 +160,12 @@ def _factor(word: str, kind: str) -> float | None:
         return bytes_of.get(size_word)
     if kind == SECONDS:
         return _TIMES.get(word)
-    known = {
+    factors = {
         PER_SECOND: {"/s": 1.0, "1/s": 1.0},
         FRACTION: {"%": 0.01},
         RUNS: {"runs": 1.0, "run": 1.0},
     }
-    return known[kind].get(word)
+    return factors[kind].get(word)
 
 
 def quantity(value: float, kind: str) -> str:
