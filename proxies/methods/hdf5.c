@@ -104,7 +104,7 @@ static _Noreturn void fail(const struct und_file *file, const char *doing, const
     UND_DIE("hdf5: cannot %s%s%s%s: %s", doing, what ? what : "", what ? " of " : "", file->path, text);
 }
 
-static hid_t made(hid_t id, const struct und_file *file, const char *doing, const char *what)
+static hid_t checked(hid_t id, const struct und_file *file, const char *doing, const char *what)
 {
     if (id < 0)
         fail(file, doing, what);
@@ -145,7 +145,7 @@ static void version(char *text, int size)
 /* In turns every rank opens the file for itself, without the MPI driver; the baton is lock enough. */
 static hid_t file_access(const struct und_file *file, const struct und_open *how)
 {
-    hid_t access = made(H5Pcreate(H5P_FILE_ACCESS), file, "open ", NULL);
+    hid_t access = checked(H5Pcreate(H5P_FILE_ACCESS), file, "open ", NULL);
     if (!how->turns)
         check(H5Pset_fapl_mpio(access, how->comm, how->hints), file, "open ", NULL);
 #if H5_VERSION_GE(1, 10, 7)
@@ -166,12 +166,12 @@ static hid_t file_access(const struct und_file *file, const struct und_open *how
 
 static hid_t create_file(const struct und_file *file, hid_t access, bool creates)
 {
-    hid_t creation = made(H5Pcreate(H5P_FILE_CREATE), file, "create ", NULL);
+    hid_t creation = checked(H5Pcreate(H5P_FILE_CREATE), file, "create ", NULL);
     if (file->append)
         check(H5Pset_istore_k(creation, CHUNKS_OF_NODE), file, "create ", NULL);
-    hid_t handle = made(H5Fcreate(und_directory_name(file->directory, file->path),
-                                  creates ? H5F_ACC_EXCL : H5F_ACC_TRUNC, creation, access),
-                        file, "create ", NULL);
+    hid_t handle = checked(H5Fcreate(und_directory_name(file->directory, file->path),
+                                     creates ? H5F_ACC_EXCL : H5F_ACC_TRUNC, creation, access),
+                           file, "create ", NULL);
     check(H5Pclose(creation), file, "create ", NULL);
     return handle;
 }
@@ -231,7 +231,7 @@ static struct und_file *open_file(const struct und_open *how)
                    : how->mode == UND_READ
                        ? H5Fopen(und_directory_name(how->directory, how->path), H5F_ACC_RDONLY, access)
                        : H5Fopen(und_directory_name(how->directory, how->path), H5F_ACC_RDWR, access);
-    made(file->handle, file, how->mode == UND_CREATE ? "create " : "open ", NULL);
+    checked(file->handle, file, how->mode == UND_CREATE ? "create " : "open ", NULL);
     check(H5Pclose(access), file, "open ", NULL);
     ++*file->operations;
 
@@ -239,16 +239,16 @@ static struct und_file *open_file(const struct und_open *how)
     int size;
     MPI_Comm_size(how->comm, &size);
     const bool filtered = size == 1 && filters(file->settings);
-    file->transfer = made(H5Pcreate(H5P_DATASET_XFER), file, "open ", NULL);
-    file->together = made(H5Pcreate(H5P_DATASET_XFER), file, "open ", NULL);
+    file->transfer = checked(H5Pcreate(H5P_DATASET_XFER), file, "open ", NULL);
+    file->together = checked(H5Pcreate(H5P_DATASET_XFER), file, "open ", NULL);
     if (!how->turns) {
         const H5FD_mpio_xfer_t alone = filtered ? H5FD_MPIO_COLLECTIVE : H5FD_MPIO_INDEPENDENT;
         check(H5Pset_dxpl_mpio(file->transfer, alone), file, "open ", NULL);
         check(H5Pset_dxpl_mpio(file->together, H5FD_MPIO_COLLECTIVE), file, "open ", NULL);
     }
-    const hsize_t one = 1;
-    file->memory = made(H5Screate_simple(1, &one, NULL), file, "open ", NULL);
-    file->nothing = made(H5Screate_simple(1, &one, NULL), file, "open ", NULL);
+    const hsize_t element = 1;
+    file->memory = checked(H5Screate_simple(1, &element, NULL), file, "open ", NULL);
+    file->nothing = checked(H5Screate_simple(1, &element, NULL), file, "open ", NULL);
     check(H5Sselect_none(file->nothing), file, "open ", NULL);
     return file;
 }
@@ -285,7 +285,7 @@ static hid_t create_dataset(const struct und_file *file, const struct und_datase
         shape[d] = most[d] = (hsize_t)dataset->shape[d];
 
     const char *doing = "create dataset ";
-    hid_t creation = made(H5Pcreate(H5P_DATASET_CREATE), file, doing, dataset->name);
+    hid_t creation = checked(H5Pcreate(H5P_DATASET_CREATE), file, doing, dataset->name);
     check(H5Pset_fill_time(creation, file->settings[FILL] ? H5D_FILL_TIME_ALLOC : H5D_FILL_TIME_NEVER), file, doing,
           dataset->name);
     /* The size of a chunk behind a filter is not known before. */
@@ -301,11 +301,11 @@ static hid_t create_dataset(const struct und_file *file, const struct und_datase
         check(H5Pset_shuffle(creation), file, doing, dataset->name);
     if (file->settings[DEFLATE] > 0)
         check(H5Pset_deflate(creation, (unsigned)file->settings[DEFLATE]), file, doing, dataset->name);
-    hid_t space = made(H5Screate_simple(dataset->ndims, shape, most), file, doing, dataset->name);
-    hid_t links = made(H5Pcreate(H5P_LINK_CREATE), file, doing, dataset->name);
+    hid_t space = checked(H5Screate_simple(dataset->ndims, shape, most), file, doing, dataset->name);
+    hid_t links = checked(H5Pcreate(H5P_LINK_CREATE), file, doing, dataset->name);
     check(H5Pset_create_intermediate_group(links, 1), file, doing, dataset->name);
-    hid_t id = made(H5Dcreate2(file->handle, dataset->name, file->type, space, links, creation, H5P_DEFAULT), file,
-                    doing, dataset->name);
+    hid_t id = checked(H5Dcreate2(file->handle, dataset->name, file->type, space, links, creation, H5P_DEFAULT), file,
+                       doing, dataset->name);
     check(H5Pclose(links), file, doing, dataset->name);
     check(H5Sclose(space), file, doing, dataset->name);
     check(H5Pclose(creation), file, doing, dataset->name);
@@ -349,13 +349,14 @@ static void define(struct und_file *file, const struct und_dataset *dataset, con
     file->type = native_type(dataset->type);
     file->first_row = (hsize_t)dataset->first_row;
     if (file->reading || dataset->exists || dataset->first_row > 0) {
-        file->dataset = made(H5Dopen2(file->handle, dataset->name, H5P_DEFAULT), file, "open dataset ", dataset->name);
+        file->dataset =
+            checked(H5Dopen2(file->handle, dataset->name, H5P_DEFAULT), file, "open dataset ", dataset->name);
         if (dataset->first_row > 0 && !file->reading)
             extend_dataset(file, dataset);
     } else {
         file->dataset = create_dataset(file, dataset);
     }
-    file->space = made(H5Dget_space(file->dataset), file, "open dataset ", dataset->name);
+    file->space = checked(H5Dget_space(file->dataset), file, "open dataset ", dataset->name);
     if (file->reading || dataset->exists)
         check_shape(file, dataset);
 }

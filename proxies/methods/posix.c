@@ -54,12 +54,12 @@ static bool posix_probe(const struct und_run *run, const int64_t *values, struct
 {
     if (values[DIRECT] == DIRECT_NO)
         return true;
-    int made;
+    int descriptor;
     struct und_files *files = und_files_new(run, &(struct und_names){.stem = ".direct", .tail = ""}, NULL, 0);
     und_files_note(files, 1);
-    if (!und_files_create(files, 0, NULL, &made, error))
+    if (!und_files_create(files, 0, NULL, &descriptor, error))
         return false;
-    close(made);
+    close(descriptor);
     const int direct = open(und_directory_name(run->directory, und_files_path(files, 0, false)),
                             O_RDWR | O_DIRECT | O_NOFOLLOW | O_CLOEXEC);
     const int code = errno;
@@ -86,9 +86,9 @@ static void open_direct(struct und_file *file, const struct und_open *how)
     file->capacity = (how->transfer_bytes + file->page - 1) / file->page * file->page;
     file->direct = open(und_directory_name(how->directory, how->path), flags_of(how) | O_DIRECT);
     UND_CHECK(file->direct >= 0, "posix: cannot open %s with O_DIRECT", how->path);
-    struct stat one, other;
-    if (fstat(file->descriptor, &one) != 0 || fstat(file->direct, &other) != 0 || one.st_ino != other.st_ino ||
-        one.st_dev != other.st_dev)
+    struct stat status, direct_status;
+    if (fstat(file->descriptor, &status) != 0 || fstat(file->direct, &direct_status) != 0 ||
+        status.st_ino != direct_status.st_ino || status.st_dev != direct_status.st_dev)
         UND_DIE("posix: %s has been replaced while it was opened", how->path);
     const int code = posix_memalign(&capacity, (size_t)file->page, (size_t)file->capacity);
     if (code != 0)

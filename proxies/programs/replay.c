@@ -122,8 +122,9 @@ static void print_plan(const struct und_run *run, const struct und_totals *total
         const struct und_stream *stream = &workload->streams[s];
         const struct und_stream_plan *plan = &run->plan->streams[s];
         und_print(stdout, "  stream %s: %s, %s, %s%s", stream->name,
-                  stream->operation == UND_WRITES ? "writes" : "reads", layouts[stream->own.owner], plan->method->name,
-                  stream->own.tree        ? ""
+                  stream->operation == UND_WRITES ? "writes" : "reads", layouts[stream->own_set.owner],
+                  plan->method->name,
+                  stream->own_set.tree    ? ""
                   : plan->all_collective  ? ", collective"
                   : plan->some_collective ? ", collective and independent"
                   : stream->in_turn       ? ", in turns"

@@ -563,23 +563,23 @@ static bool check_apart(const char *path, const char *mount, struct und_error *e
     char *outer = realpath(path, NULL), *inner = realpath(mount, NULL);
     const size_t length = outer ? strlen(outer) : 0;
     const bool below = outer && inner && strncmp(outer, inner, length) == 0 && (inner[length] == '/' || length == 1);
-    const bool known = outer && inner;
+    const bool exist = outer && inner;
     free(outer);
     free(inner);
-    if (!known)
+    if (!exist)
         return und_fail(error, "cannot find the directories %s and %s: %s", path, mount, strerror(errno));
     return !below || und_fail(error, "MOUNT is below BACKING: %s is in %s", mount, path);
 }
 
 static bool open_backing(const char *path, const char *mount, struct und_error *error)
 {
-    struct stat one, other;
+    struct stat backing, mounted;
     slow.backing = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (slow.backing < 0 || fstat(slow.backing, &one) != 0)
+    if (slow.backing < 0 || fstat(slow.backing, &backing) != 0)
         return und_fail(error, "cannot open the directory %s: %s", path, strerror(errno));
-    if (stat(mount, &other) != 0)
+    if (stat(mount, &mounted) != 0)
         return und_fail(error, "cannot find the directory %s: %s", mount, strerror(errno));
-    if (one.st_dev == other.st_dev && one.st_ino == other.st_ino)
+    if (backing.st_dev == mounted.st_dev && backing.st_ino == mounted.st_ino)
         return und_fail(error, "BACKING and MOUNT are one directory: %s", mount);
     return check_apart(path, mount, error) && check_empty(mount, error);
 }

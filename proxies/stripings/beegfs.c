@@ -81,15 +81,15 @@ static bool beegfs_read(int descriptor, struct und_file_layout *layout, struct u
         return und_fail(error, "beegfs: cannot read the layout: %s", strerror(errno));
     layout->stripe_count = pattern.target_count;
     layout->stripe_size_bytes = pattern.chunk_bytes;
-    int known = 0;
-    for (; known < pattern.target_count && known < UND_MAX_TARGETS; ++known) {
-        struct target target = {.index = (uint32_t)known};
+    int count = 0;
+    for (; count < pattern.target_count && count < UND_MAX_TARGETS; ++count) {
+        struct target target = {.index = (uint32_t)count};
         if (ioctl(descriptor, GET_TARGET, &target) != 0)
             break;
-        layout->targets[known] = target.number;
+        layout->targets[count] = target.number;
     }
-    if (known == pattern.target_count)
-        layout->target_count = known;
+    if (count == pattern.target_count)
+        layout->target_count = count;
     snprintf(layout->backend, sizeof layout->backend, "beegfs");
     return true;
 }

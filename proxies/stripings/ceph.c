@@ -166,21 +166,21 @@ static void ceph_describe(const char *root, struct und_storage *storage)
 {
     char pattern[4096], line[256];
     struct utsname system;
-    glob_t found;
+    glob_t paths;
     if (strcmp(storage->type, "ceph") == 0 && uname(&system) == 0)
         snprintf(storage->client_version, sizeof storage->client_version, "%.50s %.70s", system.sysname,
                  system.release);
     snprintf(pattern, sizeof pattern, "%s/sys/kernel/debug/ceph/*/status", root);
-    if (glob(pattern, 0, NULL, &found) != 0)
+    if (glob(pattern, 0, NULL, &paths) != 0)
         return;
-    FILE *file = found.gl_pathc == 1 ? fopen(found.gl_pathv[0], "r") : NULL;
+    FILE *file = paths.gl_pathc == 1 ? fopen(paths.gl_pathv[0], "r") : NULL;
     while (file && fgets(line, sizeof line, file))
         if (strncmp(line, "blocklisted:", 12) == 0)
             snprintf(storage->health, sizeof storage->health, "%s",
                      strstr(line, "true") ? "blocklisted" : "not blocklisted");
     if (file)
         fclose(file);
-    globfree(&found);
+    globfree(&paths);
 }
 
 const struct und_layout_backend und_layout_backend_ceph = {

@@ -223,44 +223,44 @@ static bool lustre_read(int descriptor, struct und_file_layout *layout, struct u
 static bool find_value(const char *path, const char *key, char *value, size_t size)
 {
     char line[256];
-    bool found = false;
+    bool has_value = false;
     FILE *file = fopen(path, "r");
     if (!file)
         return false;
-    while (!found && fgets(line, sizeof line, file)) {
+    while (!has_value && fgets(line, sizeof line, file)) {
         const char *at = line + strspn(line, " \t");
         if (strncmp(at, key, strlen(key)) != 0 || at[strlen(key)] != ':')
             continue;
         at += strlen(key) + 1;
         at += strspn(at, " ");
         snprintf(value, size, "%.*s", (int)strcspn(at, " \n"), at);
-        found = true;
+        has_value = true;
     }
     fclose(file);
-    return found;
+    return has_value;
 }
 
 /* Connections of the client to the servers of this file system; which of them are not up. */
 static void add_imports(const char *root, const char *directory, const char *name, struct und_storage *storage)
 {
     char pattern[4096], state[32];
-    glob_t found;
+    glob_t paths;
     size_t length = strlen(storage->health);
     snprintf(pattern, sizeof pattern, "%s%s/[mo][ds]c/%s-*/import", root, directory, name);
-    if (glob(pattern, 0, NULL, &found) != 0)
+    if (glob(pattern, 0, NULL, &paths) != 0)
         return;
-    for (size_t i = 0; i < found.gl_pathc; ++i) {
-        const char *target = strrchr(found.gl_pathv[i], '/');
-        while (target > found.gl_pathv[i] && target[-1] != '/')
+    for (size_t i = 0; i < paths.gl_pathc; ++i) {
+        const char *target = strrchr(paths.gl_pathv[i], '/');
+        while (target > paths.gl_pathv[i] && target[-1] != '/')
             --target;
-        if (strstr(found.gl_pathv[i], "/mdc/"))
-            find_value(found.gl_pathv[i], "target_version", storage->server_version, sizeof storage->server_version);
-        if (find_value(found.gl_pathv[i], "state", state, sizeof state) && strcmp(state, "FULL") != 0 &&
+        if (strstr(paths.gl_pathv[i], "/mdc/"))
+            find_value(paths.gl_pathv[i], "target_version", storage->server_version, sizeof storage->server_version);
+        if (find_value(paths.gl_pathv[i], "state", state, sizeof state) && strcmp(state, "FULL") != 0 &&
             strcmp(state, "IDLE") != 0 && length < sizeof storage->health)
             length += (size_t)snprintf(storage->health + length, sizeof storage->health - length, ", %.*s %s",
                                        (int)strcspn(target, "/"), target, state);
     }
-    globfree(&found);
+    globfree(&paths);
 }
 
 /* The source of a mount is SERVERS:/NAME[/DIRECTORY]. */

@@ -33,10 +33,10 @@ struct layout {
 /* The call that this file stands before. */
 static void *next(const char *name)
 {
-    void *found = dlsym(RTLD_NEXT, name);
-    if (!found)
+    void *function = dlsym(RTLD_NEXT, name);
+    if (!function)
         abort();
-    return found;
+    return function;
 }
 
 static bool read_layout(int descriptor, uint32_t *unit, uint32_t *count, uint64_t *object)

@@ -127,12 +127,12 @@ bool und_storage_read(const char *directory, struct und_storage *storage, struct
     const int descriptor = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (descriptor < 0)
         return und_fail(error, "cannot open the directory %s: %s", directory, strerror(errno));
-    const bool found = fstatfs(descriptor, &kind) == 0 && fstatvfs(descriptor, &space) == 0;
+    const bool read = fstatfs(descriptor, &kind) == 0 && fstatvfs(descriptor, &space) == 0;
     const int code = errno;
-    if (found)
+    if (read)
         read_mount(descriptor, storage);
     close(descriptor);
-    if (!found)
+    if (!read)
         return und_fail(error, "cannot find the file system of %s: %s", directory, strerror(code));
     name_type((unsigned long)kind.f_type & 0xffffffffUL, storage);
     storage->total_bytes = (int64_t)(space.f_blocks * space.f_frsize);

@@ -51,8 +51,8 @@ static bool is_in_mpi(void)
 static struct neighbour myself(void)
 {
     struct stat status;
-    const bool known = stat("/proc/self/ns/pid", &status) == 0;
-    return (struct neighbour){.pids = known ? status.st_ino : 0, .pid = getpid()};
+    const bool has_namespace = stat("/proc/self/ns/pid", &status) == 0;
+    return (struct neighbour){.pids = has_namespace ? status.st_ino : 0, .pid = getpid()};
 }
 
 void und_die_share(MPI_Comm comm)

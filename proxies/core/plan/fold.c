@@ -24,21 +24,21 @@ static bool group_has_bytes(const struct und_dump *dump, int file, int64_t ranks
 
 static bool has_bytes_in(const struct und_stream *stream, int file, int64_t ranks, int64_t rank)
 {
-    const struct und_group own = {.index = rank, .first = rank, .end = rank + 1};
+    const struct und_group group = {.index = rank, .first = rank, .end = rank + 1};
     bool has = false;
     for (int e = 0; e < stream->entry_count && !has; ++e)
-        has = !stream->entries[e].repeats && group_has_bytes(&stream->entries[e], file, ranks, &own);
+        has = !stream->entries[e].repeats && group_has_bytes(&stream->entries[e], file, ranks, &group);
     return has;
 }
 
 bool und_fold_shares(const struct und_stream *stream, int64_t ranks)
 {
     bool shares = false;
-    for (int file = 0; file < stream->own.files && !shares; ++file) {
+    for (int file = 0; file < stream->own_set.files && !shares; ++file) {
         int64_t with = 0;
-        for (int64_t rank = 0; rank < ranks && with <= stream->own.groups; ++rank)
+        for (int64_t rank = 0; rank < ranks && with <= stream->own_set.groups; ++rank)
             with += has_bytes_in(stream, file, ranks, rank);
-        shares = with > stream->own.groups;
+        shares = with > stream->own_set.groups;
     }
     return shares;
 }
@@ -55,9 +55,9 @@ static int64_t files_of_set(const struct und_stream *stream, const struct und_me
                             int64_t ranks, int from, int to)
 {
     int64_t files = 0;
-    for (int64_t g = 0; g < stream->own.groups; ++g) {
-        const struct und_group group = und_group_at(g, ranks, stream->own.groups);
-        for (int file = 0; file < stream->own.files; ++file) {
+    for (int64_t g = 0; g < stream->own_set.groups; ++g) {
+        const struct und_group group = und_group_at(g, ranks, stream->own_set.groups);
+        for (int file = 0; file < stream->own_set.files; ++file) {
             bool any = false;
             for (int i = from; i < to && !any; ++i)
                 any = (i == from || !stream->steps[i].dump->repeats) &&
@@ -75,16 +75,17 @@ static int64_t files_of_stream(const struct und_stream *stream, const struct und
         return files_of_set(stream, method, settings, ranks, 0, stream->step_count);
     if (und_stream_reuses(stream))
         return files_of_set(stream, method, settings, ranks, 0, stream->step_count) *
-               (stream->own.names < und_stream_contents(stream) ? stream->own.names : und_stream_contents(stream));
+               (stream->own_set.names < und_stream_contents(stream) ? stream->own_set.names
+                                                                    : und_stream_contents(stream));
     int64_t files = 0, of_content = 0;
-    const struct und_variable *known = NULL; /* variables of a step whose content is no longer than it */
+    const struct und_variable *variables = NULL; /* variables of a step whose content is no longer than it */
     for (int i = 0, end; i < stream->step_count; i = end) {
         const struct und_step *step = &stream->steps[i];
         for (end = i + 1; end < stream->step_count && !stream->steps[end].begins;)
             ++end;
-        if (end > i + 1 || !known || known != step->dump->variables)
+        if (end > i + 1 || !variables || variables != step->dump->variables)
             of_content = files_of_set(stream, method, settings, ranks, i, end);
-        known = end == i + 1 ? step->dump->variables : NULL;
+        variables = end == i + 1 ? step->dump->variables : NULL;
         files += step->count * of_content;
     }
     return files;
@@ -100,7 +101,7 @@ static int64_t stored_by_stream(const struct und_stream *stream)
         content = step->begins ? added : content + step->count * added;
         if (!und_stream_reuses(stream))
             bytes += step->count * added;
-        for (int k = 0; und_stream_reuses(stream) && k < step->count && k < stream->own.names; ++k) {
+        for (int k = 0; und_stream_reuses(stream) && k < step->count && k < stream->own_set.names; ++k) {
             int64_t *set = &largest[und_stream_set(stream, step->first + k)];
             bytes += content > *set ? content - *set : 0;
             *set = content > *set ? content : *set;
@@ -125,13 +126,13 @@ static int64_t files_of_dump(const struct und_dump *dump)
     return files;
 }
 
-static bool are_same_files(const struct und_dump *one, const struct und_dump *other)
+static bool are_same_files(const struct und_dump *dump, const struct und_dump *other)
 {
-    if (one->variables == other->variables)
+    if (dump->variables == other->variables)
         return true;
-    bool same = one->variable_count == other->variable_count;
-    for (int v = 0; same && v < one->variable_count; ++v) {
-        const struct und_variable *a = &one->variables[v], *b = &other->variables[v];
+    bool same = dump->variable_count == other->variable_count;
+    for (int v = 0; same && v < dump->variable_count; ++v) {
+        const struct und_variable *a = &dump->variables[v], *b = &other->variables[v];
         same = a->count == b->count && a->shape[0] == b->shape[0] && und_row_bytes(a) == und_row_bytes(b);
     }
     return same;
@@ -151,7 +152,7 @@ bool und_fold_check_sets(const struct und_stream *stream, int s, const char *fil
 /* Sets of files that are made with what a step has. */
 static int sets_of(const struct und_stream *stream, const struct und_step *step)
 {
-    const int64_t left = und_stream_reuses(stream) ? stream->own.names - step->first : step->count;
+    const int64_t left = und_stream_reuses(stream) ? stream->own_set.names - step->first : step->count;
     return left < 0 ? 0 : left < step->count ? (int)left : step->count;
 }
 
@@ -165,7 +166,7 @@ static int64_t files_of_small_files(const struct und_stream *stream)
 
 static int64_t directories_of_small_files(const struct und_stream *stream)
 {
-    const int64_t most = stream->own.files_in_directory;
+    const int64_t most = stream->own_set.files_in_directory;
     int64_t directories = 0;
     for (int i = 0; i < stream->step_count && most > 0; ++i)
         directories += sets_of(stream, &stream->steps[i]) * ((files_of_dump(stream->steps[i].dump) + most - 1) / most);
@@ -209,19 +210,19 @@ int64_t und_fold_files(const struct und_stream *stream, int64_t ranks, const str
 {
     if (!method->has_files || stream->source >= 0 || stream->behind >= 0)
         return 0;
-    if (stream->own.tree)
-        return und_tree_files(stream->own.tree);
-    const int64_t files = stream->own.owner == UND_EACH_ROW ? files_of_small_files(stream)
-                                                            : files_of_stream(stream, method, settings, ranks);
+    if (stream->own_set.tree)
+        return und_tree_files(stream->own_set.tree);
+    const int64_t files = stream->own_set.owner == UND_EACH_ROW ? files_of_small_files(stream)
+                                                                : files_of_stream(stream, method, settings, ranks);
     return (1 + stream->has_backup) * files;
 }
 
 int64_t und_fold_other_inodes(const struct und_stream *stream, int64_t ranks)
 {
-    if (stream->own.tree)
-        return 1 + stream->own.tree->count - und_tree_files(stream->own.tree);
+    if (stream->own_set.tree)
+        return 1 + stream->own_set.tree->count - und_tree_files(stream->own_set.tree);
     return und_operations_files(stream, ranks) +
-           (stream->own.owner == UND_EACH_ROW ? directories_of_small_files(stream) : 0);
+           (stream->own_set.owner == UND_EACH_ROW ? directories_of_small_files(stream) : 0);
 }
 
 int64_t und_fold_lookups_memory(const struct und_stream *stream)
@@ -232,10 +233,10 @@ int64_t und_fold_lookups_memory(const struct und_stream *stream)
 
 int64_t und_fold_stored_bytes(const struct und_stream *stream)
 {
-    if (stream->own.tree)
-        return stream->own.tree->stored_bytes;
-    return stream->own.owner == UND_EACH_ROW ? stored_by_small_files(stream)
-                                             : (1 + stream->has_backup) * stored_by_stream(stream);
+    if (stream->own_set.tree)
+        return stream->own_set.tree->stored_bytes;
+    return stream->own_set.owner == UND_EACH_ROW ? stored_by_small_files(stream)
+                                                 : (1 + stream->has_backup) * stored_by_stream(stream);
 }
 
 int64_t und_fold_bytes(const struct und_stream *stream)
@@ -262,7 +263,7 @@ bool und_fold_is_read_open(const struct und_workload *workload, int s)
 
 void und_fold_needs(const struct und_workload *workload, const struct und_stream *stream, bool needs[UND_NEEDS])
 {
-    const bool writes = stream->operation == UND_WRITES, again = und_stream_contents(stream) > stream->own.names;
+    const bool writes = stream->operation == UND_WRITES, again = und_stream_contents(stream) > stream->own_set.names;
     const bool goes_on = und_stream_contents(stream) < stream->dump_count;
     needs[UND_UPDATE] = writes && und_stream_updates(stream) && again;
     needs[UND_REOPEN] = und_stream_grows(stream) && !stream->stays_open && again;
@@ -271,10 +272,10 @@ void und_fold_needs(const struct und_workload *workload, const struct und_stream
     needs[UND_READS_OTHER] = stream->source >= 0;
     needs[UND_READS_OPEN] = reads_open(workload, stream);
     needs[UND_CONTINUES] = goes_on || stream->notes_places;
-    needs[UND_SMALL_FILE_SETS] = stream->own.owner == UND_EACH_ROW;
+    needs[UND_SMALL_FILE_SETS] = stream->own_set.owner == UND_EACH_ROW;
     needs[UND_WRITE_THROUGH] = stream->write_through;
     needs[UND_LOOKS_UP] = stream->lookups.every_bytes > 0;
-    needs[UND_MAKES_CALLS] = stream->own.tree != NULL;
+    needs[UND_MAKES_CALLS] = stream->own_set.tree != NULL;
     needs[UND_BEGINS] = false;
     for (int e = 0; e < stream->entry_count; ++e)
         for (int v = 0; v < stream->entries[e].variable_count; ++v)

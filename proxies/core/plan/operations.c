@@ -35,8 +35,8 @@ void und_operations_count(const struct und_dump *dump, int64_t rank, int64_t cou
 {
     memset(counts, 0, UND_BARE_KINDS * sizeof counts[0]);
     for (int i = 0; i < dump->operation_count; ++i) {
-        const struct und_operations *made = &dump->operations[i];
-        counts[made->operation] += rank < 0 ? sum_of(made) : und_operations_of(made, rank);
+        const struct und_operations *operations = &dump->operations[i];
+        counts[operations->operation] += rank < 0 ? sum_of(operations) : und_operations_of(operations, rank);
     }
 }
 
@@ -59,10 +59,10 @@ static int64_t advance(struct und_progress *progress, const int64_t counts[UND_B
 static bool has_bytes(const struct und_dump *dump, int64_t ranks, int64_t rank)
 {
     for (int v = 0; v < dump->variable_count; ++v) {
-        const struct und_group own = {.index = rank, .first = rank, .end = rank + 1};
+        const struct und_group group = {.index = rank, .first = rank, .end = rank + 1};
         struct und_dataset dataset;
         struct und_box block;
-        und_decomposition_place(&dump->variables[v], ranks, &own, rank, &dataset, &block);
+        und_decomposition_place(&dump->variables[v], ranks, &group, rank, &dataset, &block);
         if (und_dataset_elements(&dataset) > 0)
             return true;
     }
@@ -107,7 +107,7 @@ int64_t und_operations_files(const struct und_stream *stream, int64_t ranks)
     }
     /* Each rank may lack one that another has. */
     const int64_t files = most + lacking + (lacking > 0 ? ranks : 0);
-    const int64_t tree = stream->own.files_in_directory > 0 ? files / stream->own.files_in_directory + 1 : 0;
+    const int64_t tree = stream->own_set.files_in_directory > 0 ? files / stream->own_set.files_in_directory + 1 : 0;
     return und_stream_operates(stream) ? files + progress.directories + tree : 0;
 }
 
@@ -117,12 +117,12 @@ int64_t und_operations_memory(const struct und_stream *stream, int64_t ranks)
     int64_t sums[UND_BARE_KINDS] = {0};
     for (int e = 0; e < stream->entry_count; ++e)
         for (int i = 0; i < stream->entries[e].operation_count; ++i) {
-            const struct und_operations *made = &stream->entries[e].operations[i];
+            const struct und_operations *operations = &stream->entries[e].operations[i];
             int64_t largest = 0; /* of a rank */
-            for (int r = 0; r < made->run_count; ++r)
-                largest = und_larger(largest, made->runs[r].rows);
+            for (int r = 0; r < operations->run_count; ++r)
+                largest = und_larger(largest, operations->runs[r].rows);
             largest = und_smaller(largest, INT64_MAX / 4 / stream->entries[e].count) * stream->entries[e].count;
-            sums[made->operation] = und_smaller(sums[made->operation] + largest, INT64_MAX / 4);
+            sums[operations->operation] = und_smaller(sums[operations->operation] + largest, INT64_MAX / 4);
         }
     const int64_t files = sums[UND_CREATE_EMPTY] + und_larger(sums[UND_RENAME], sums[UND_UNLINK]) + 1;
     return und_smaller(und_smaller(files, all), INT64_MAX / 1024) * 2 * (int64_t)sizeof(uint64_t);

@@ -35,7 +35,7 @@ static bool choose_method(const struct und_stream *stream, int s, const struct u
                         (*method)->unavailable);
     if (options->collective && stream->in_turn)
         return und_fail(error, "--collective: the ranks of streams[%d] take turns, so their calls are independent", s);
-    if (options->collective && stream->own.owner == UND_EACH_ROW)
+    if (options->collective && stream->own_set.owner == UND_EACH_ROW)
         return und_fail(error, "--collective: no ranks share a file of streams[%d], whose layout is flood", s);
     if (options->collective && !(*method)->collective)
         return und_fail(error, "--collective: the method %s of streams[%d] has no collective calls", name, s);
@@ -151,7 +151,7 @@ static bool settle(const struct und_stream *stream, int s, int64_t ranks, const 
     struct und_error why;
     struct und_use use = {
         .append = und_stream_grows(stream),
-        .shares = stream->own.groups < ranks && !stream->in_turn,
+        .shares = stream->own_set.groups < ranks && !stream->in_turn,
         .collective = plan->all_collective,
         .sync = plan->sync,
         .must_sync = options->fsync,
@@ -183,7 +183,7 @@ static bool check_one_restart(const struct und_workload *workload, const struct 
     if (options->restart_dump >= 0 && und_dump_of(stream, (int)options->restart_dump)->variable_count == 0)
         return und_fail(error, "--restart-dump %" PRId64 ": that dump of streams[%d] (%s) has no data",
                         options->restart_dump, s, stream->name);
-    const int64_t kept = und_stream_contents(stream) - stream->own.names;
+    const int64_t kept = und_stream_contents(stream) - stream->own_set.names;
     if (und_stream_reuses(stream) && und_stream_content(stream, plans[s].restart_dump) < kept) {
         int first = plans[s].restart_dump;
         while (und_stream_content(stream, first) < kept)
@@ -204,18 +204,18 @@ static bool check_one_restart(const struct und_workload *workload, const struct 
 static bool check_restart(const struct und_workload *workload, const struct und_options *options,
                           const struct und_stream_plan *plans, struct und_error *error)
 {
-    int found = 0;
+    int streams = 0;
     for (int s = 0; s < workload->stream_count; ++s) {
         if (!plans[s].restarts)
             continue;
         if (!check_one_restart(workload, options, plans, s, error))
             return false;
-        ++found;
+        ++streams;
     }
-    if (options->restart_stream && found == 0)
+    if (options->restart_stream && streams == 0)
         return und_fail(error, "--restart-stream %s: the workload writes no stream of that name",
                         options->restart_stream);
-    return found > 0 || !options->restart_from ||
+    return streams > 0 || !options->restart_from ||
            und_fail(error,
                     "--restart-from: the workload writes no checkpoint stream; name another by --restart-stream");
 }
@@ -314,7 +314,7 @@ static bool count_storage(const struct und_stream *stream, int s, int64_t ranks,
                           const char *file, struct und_error *error)
 {
     plan->files = plan->other_inodes = plan->stored_bytes = 0;
-    if (stream->own.owner == UND_EACH_ROW && !und_fold_check_sets(stream, s, file, error))
+    if (stream->own_set.owner == UND_EACH_ROW && !und_fold_check_sets(stream, s, file, error))
         return false;
     if (!plan->method->has_files || stream->source >= 0)
         return true;

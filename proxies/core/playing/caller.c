@@ -59,7 +59,7 @@ struct und_caller {
     bool knows_ends;              /* of files: the calls have been gone through */
     int64_t passes[UND_MAX_LOOPS];
     int depth;
-    int64_t bytes, operations, made;
+    int64_t bytes, operations, calls_made;
     /* of the calls that are made or compared */
     struct und_pace *pace;
     und_note_call *note;
@@ -84,7 +84,7 @@ int64_t und_caller_memory(const struct und_stream *stream)
     int64_t largest = 0;
     for (int s = 0; s < stream->step_count; ++s)
         largest = und_larger(largest, und_calls_largest(&stream->steps[s].dump->calls));
-    return stream->own.tree->count * entry + UND_MAX_HANDLES * (int64_t)sizeof(struct handle) + largest;
+    return stream->own_set.tree->count * entry + UND_MAX_HANDLES * (int64_t)sizeof(struct handle) + largest;
 }
 
 /* Files are made in the same order each time that the calls are gone through. */
@@ -108,7 +108,7 @@ static int64_t new_file(struct und_caller *caller, int64_t entry, int64_t bytes)
 /* Everything is as before the first call. */
 static void begin(struct und_caller *caller)
 {
-    const struct und_tree *tree = caller->stream->own.tree;
+    const struct und_tree *tree = caller->stream->own_set.tree;
     caller->stored = caller->file_count = 0;
     for (int64_t i = 0; i < tree->count; ++i)
         caller->names[i] = tree->entries[i].exists ? new_file(caller, i, tree->entries[i].bytes) : -1;
@@ -124,7 +124,7 @@ static int64_t file_named(struct und_caller *caller, int64_t name)
 struct und_caller *und_caller_new(const struct und_run *run, int stream, int64_t as, bool makes)
 {
     const struct und_stream *what = &run->workload->streams[stream];
-    const struct und_tree *tree = what->own.tree;
+    const struct und_tree *tree = what->own_set.tree;
     struct und_caller *caller = und_allocate(1, sizeof *caller, what->name);
     caller->run = run;
     caller->stream = what;
@@ -230,12 +230,12 @@ void und_caller_verify(struct und_caller *caller, struct und_verification *verif
 {
     int64_t passes[UND_MAX_LOOPS + 1];
     caller->of_reads = verification;
-    caller->changes = und_allocate(caller->stream->own.tree->count, sizeof *caller->changes, caller->stream->name);
+    caller->changes = und_allocate(caller->stream->own_set.tree->count, sizeof *caller->changes, caller->stream->name);
     for (int s = 0; s < caller->stream->step_count; ++s) {
         const struct und_call_list *list = &caller->stream->steps[s].dump->calls;
         find_changes(caller, list->calls, list->count, passes, 0);
     }
-    const struct und_tree *tree = caller->stream->own.tree;
+    const struct und_tree *tree = caller->stream->own_set.tree;
     for (int64_t i = 0; i < tree->count; ++i) /* what is in a directory changes with its name */
         caller->changes[i] |= tree->entries[i].in >= 0 && caller->changes[tree->entries[i].in];
 }
@@ -247,7 +247,7 @@ static struct handle *handle_of(struct und_caller *caller, const struct und_call
     struct handle *handle = &caller->handles[call->handle];
     if (!handle->opened)
         UND_DIE("posix: call %" PRId64 " of the stream %s is on the handle %" PRId64 ", which is not open",
-                caller->made, caller->stream->name, call->handle);
+                caller->calls_made, caller->stream->name, call->handle);
     return handle;
 }
 
@@ -261,9 +261,9 @@ static const char *path_at(struct und_caller *caller, const struct und_linear *l
 static void check_room(const struct und_caller *caller, int64_t file, int64_t end)
 {
     const int64_t more = end - caller->files[file].most;
-    if (more > 0 && more > caller->stream->own.tree->stored_bytes - caller->stored)
+    if (more > 0 && more > caller->stream->own_set.tree->stored_bytes - caller->stored)
         UND_DIE("posix: the files of the stream %s take more than the %" PRId64 " bytes that it states",
-                caller->stream->name, caller->stream->own.tree->stored_bytes);
+                caller->stream->name, caller->stream->own_set.tree->stored_bytes);
 }
 
 static void reach(struct und_caller *caller, int64_t file, int64_t end)
@@ -309,8 +309,8 @@ static void note_open(struct und_caller *caller, const struct und_call *call, in
     const int64_t name = und_linear_at(&call->path, caller->passes);
     struct handle *handle = &caller->handles[call->other];
     if (handle->opened)
-        UND_DIE("posix: call %" PRId64 " of the stream %s opens the handle %" PRId64 ", which is open", caller->made,
-                caller->stream->name, call->other);
+        UND_DIE("posix: call %" PRId64 " of the stream %s opens the handle %" PRId64 ", which is open",
+                caller->calls_made, caller->stream->name, call->other);
     handle->descriptor = descriptor;
     handle->opened = und_allocate(1, sizeof *handle->opened, caller->stream->name);
     *handle->opened = (struct opened){.file = file_named(caller, name), .flags = call->flags, .handles = 1};
@@ -332,7 +332,7 @@ static void note_move(struct und_caller *caller, const struct und_call *call, st
 /* Entries of a directory go with it. */
 static void move_below(struct und_caller *caller, int64_t from, int64_t to)
 {
-    const struct und_tree *tree = caller->stream->own.tree;
+    const struct und_tree *tree = caller->stream->own_set.tree;
     if (caller->first[from] == 0 || from == to)
         return;
     int64_t *places =
@@ -377,7 +377,7 @@ static void note_dup(struct und_caller *caller, const struct und_call *call, int
     struct handle *handle = &caller->handles[call->other];
     if (handle->opened)
         UND_DIE("posix: call %" PRId64 " of the stream %s copies to the handle %" PRId64 ", which is open",
-                caller->made, caller->stream->name, call->other);
+                caller->calls_made, caller->stream->name, call->other);
     *handle = (struct handle){.descriptor = descriptor, .opened = handle_of(caller, call)->opened};
     ++handle->opened->handles;
 }
@@ -387,7 +387,7 @@ static struct opened *copied_into(const struct und_caller *caller, const struct 
     struct opened *opened = caller->handles[call->other].opened;
     if (!opened)
         UND_DIE("posix: call %" PRId64 " of the stream %s copies into the handle %" PRId64 ", which is not open",
-                caller->made, caller->stream->name, call->other);
+                caller->calls_made, caller->stream->name, call->other);
     return opened;
 }
 
@@ -486,7 +486,7 @@ static bool make_move(struct und_caller *caller, const struct und_call *call)
         return false;
     if (moved != call->moved)
         UND_DIE("posix: call %" PRId64 " of the stream %s %s %zd bytes at %" PRId64 " of %s, expected %" PRId64,
-                caller->made, caller->stream->name, writes ? "wrote" : "read", moved, place,
+                caller->calls_made, caller->stream->name, writes ? "wrote" : "read", moved, place,
                 und_tree_path(caller->tree, caller->files[handle->opened->file].entry), call->moved);
     note_move(caller, call, handle->opened, place, moved);
     caller->bytes += moved;
@@ -513,7 +513,7 @@ static bool make_copy(struct und_caller *caller, const struct und_call *call)
     }
     if (moved != call->moved)
         UND_DIE("posix: call %" PRId64 " of the stream %s copied %" PRId64 " bytes of %s, expected %" PRId64,
-                caller->made, caller->stream->name, moved,
+                caller->calls_made, caller->stream->name, moved,
                 und_tree_path(caller->tree, caller->files[handle->opened->file].entry), call->moved);
     note_copy(caller, call, handle->opened);
     caller->bytes += moved;
@@ -525,10 +525,10 @@ static bool make_seek(struct und_caller *caller, const struct und_call *call)
     const struct handle *handle = handle_of(caller, call);
     const off_t to = (off_t)und_linear_at(&call->place, caller->passes);
     note_seek(caller, call, handle->opened);
-    const off_t found = lseek(handle->descriptor, to, call->from_end ? SEEK_END : SEEK_SET);
-    if (found >= 0)
-        handle->opened->place = found;
-    return found >= 0;
+    const off_t place = lseek(handle->descriptor, to, call->from_end ? SEEK_END : SEEK_SET);
+    if (place >= 0)
+        handle->opened->place = place;
+    return place >= 0;
 }
 
 static bool make_close(struct und_caller *caller, const struct und_call *call)
@@ -699,14 +699,14 @@ static _Noreturn void die_of(struct und_caller *caller, const struct und_call *c
                                       : "its file"; /* closed, as far as that goes */
     const char *what = call->fails ? "succeeded, expected that it fails" : "failed";
     und_die(__FILE__, __LINE__, call->fails ? "" : strerror(errno),
-            "posix: call %" PRId64 " of the stream %s, %s %s, %s", caller->made, caller->stream->name,
+            "posix: call %" PRId64 " of the stream %s, %s %s, %s", caller->calls_made, caller->stream->name,
             und_syscall_names[call->kind], path, what);
 }
 
 static void make(struct und_caller *caller, const struct und_call *call)
 {
     bool right;
-    und_watch_call(caller->run->watch, caller->made);
+    und_watch_call(caller->run->watch, caller->calls_made);
     errno = 0;
     switch (call->kind) {
     case UND_CALL_OPEN: right = make_open(caller, call); break;
@@ -743,11 +743,11 @@ static void compare(struct und_caller *caller, const struct opened *opened, int6
     const int file = und_directory_open_below(und_tree_directory(caller->tree), path, O_RDONLY, true);
     if (file < 0 && errno == ENOENT)
         return; /* another rank has removed it */
-    const ssize_t found = file < 0 ? -1 : pread(file, caller->room, (size_t)bytes, (off_t)place);
-    UND_CHECK(found >= 0, "posix: cannot read %s", path);
+    const ssize_t bytes_read = file < 0 ? -1 : pread(file, caller->room, (size_t)bytes, (off_t)place);
+    UND_CHECK(bytes_read >= 0, "posix: cannot read %s", path);
     close(file);
-    compare_bytes(caller, name, at->entry, place, found, caller->verification);
-    caller->verification->bytes += found;
+    compare_bytes(caller, name, at->entry, place, bytes_read, caller->verification);
+    caller->verification->bytes += bytes_read;
 }
 
 static void look_at(struct und_caller *caller, const struct und_call *call)
@@ -784,7 +784,7 @@ static void look_at(struct und_caller *caller, const struct und_call *call)
 
 /* -- loops --------------------------------------------------------------------------------------------------------- */
 
-static void carry_out(struct und_caller *caller, const struct und_call *calls, int64_t count, bool mine)
+static void carry_out(struct und_caller *caller, const struct und_call *calls, int64_t count, bool takes_part)
 {
     for (int64_t i = 0; i < count; i += 1 + calls[i].body) {
         const struct und_call *here = &calls[i];
@@ -793,7 +793,7 @@ static void carry_out(struct und_caller *caller, const struct und_call *calls, i
             if (caller->as >= here->first && caller->as < here->first + here->times)
                 carry_out(caller, here + 1, here->body, true);
             --caller->depth;
-        } else if (!mine) {
+        } else if (!takes_part) {
             continue;
         } else if (here->kind == UND_CALL_REPEAT) {
             int64_t *pass = &caller->passes[caller->depth++];
@@ -801,7 +801,7 @@ static void carry_out(struct und_caller *caller, const struct und_call *calls, i
                 carry_out(caller, here + 1, here->body, true);
             --caller->depth;
         } else {
-            ++caller->made;
+            ++caller->calls_made;
             if (caller->note)
                 make(caller, here);
             else
@@ -844,7 +844,7 @@ void und_caller_check(const struct und_run *run, int stream, int64_t as, struct 
             if (file->cut_ends[k] < file->cut_ends[k - 1])
                 file->cut_ends[k - 1] = file->cut_ends[k];
     }
-    for (int64_t i = caller->stream->own.tree->count - 1; i >= 0; --i)
+    for (int64_t i = caller->stream->own_set.tree->count - 1; i >= 0; --i)
         if (caller->names[i] >= 0)
             caller->files[caller->names[i]].name = i;
     caller->knows_ends = true;

@@ -16,7 +16,7 @@
 enum { MAX_TARGET = 1 << 20 };
 
 /* The layouts of the files of a stream that this rank created. */
-struct found {
+struct observed {
     MPI_Info asked_hints;
     char *hints;                 /* in force, as JSON; NULL: not noted */
     int64_t files;               /* whose layout was read */
@@ -33,18 +33,18 @@ struct und_layout_log {
     const struct und_run *run;
     const struct und_layout_backend *backend;
     struct und_file_layout layout; /* of the file at hand */
-    struct found found[];          /* one per stream */
+    struct observed streams[];     /* one per stream */
 };
 
 /* Ranks without files do not count. */
-static void begin_found(struct found *found)
+static void begin_observed(struct observed *observed)
 {
-    memset(found, 0, sizeof *found);
-    found->asked_hints = MPI_INFO_NULL;
-    found->count[0] = found->bytes[0] = INT64_MAX;
-    found->count[1] = found->bytes[1] = INT64_MIN;
+    memset(observed, 0, sizeof *observed);
+    observed->asked_hints = MPI_INFO_NULL;
+    observed->count[0] = observed->bytes[0] = INT64_MAX;
+    observed->count[1] = observed->bytes[1] = INT64_MIN;
     for (int i = 0; i < UND_POOL_BYTES; ++i)
-        found->pool[0][i] = UCHAR_MAX;
+        observed->pool[0][i] = UCHAR_MAX;
 }
 
 /* The pairs as MPI wants them. */
@@ -91,29 +91,29 @@ struct und_layout_log *und_layout_log_new(const struct und_run *run, const struc
 {
     const int streams = run->workload->stream_count;
     struct und_layout_log *layout_log =
-        und_allocate(1, sizeof *layout_log + (size_t)streams * sizeof layout_log->found[0], "the layouts");
+        und_allocate(1, sizeof *layout_log + (size_t)streams * sizeof layout_log->streams[0], "the layouts");
     layout_log->run = run;
     for (int s = 0; s < streams; ++s)
-        begin_found(&layout_log->found[s]);
+        begin_observed(&layout_log->streams[s]);
     layout_log->backend = und_layout_backend_of(storage);
     if (!check(layout_log, storage, error)) {
         und_layout_log_free(layout_log);
         return NULL;
     }
     for (int s = 0; s < streams; ++s)
-        layout_log->found[s].asked_hints = info_of(&run->plan->streams[s].hints);
+        layout_log->streams[s].asked_hints = info_of(&run->plan->streams[s].hints);
     return layout_log;
 }
 
 void und_layout_log_free(struct und_layout_log *layout_log)
 {
     for (int s = 0; layout_log && s < layout_log->run->workload->stream_count; ++s) {
-        struct found *found = &layout_log->found[s];
-        if (found->asked_hints != MPI_INFO_NULL)
-            MPI_Info_free(&found->asked_hints);
-        free(found->hints);
-        free(found->per_target);
-        free(found->last_file);
+        struct observed *observed = &layout_log->streams[s];
+        if (observed->asked_hints != MPI_INFO_NULL)
+            MPI_Info_free(&observed->asked_hints);
+        free(observed->hints);
+        free(observed->per_target);
+        free(observed->last_file);
     }
     free(layout_log);
 }
@@ -126,16 +126,16 @@ const struct und_layout_request *und_layout_log_request(const struct und_layout_
 
 MPI_Info und_layout_log_hints(const struct und_layout_log *layout_log, int stream)
 {
-    return layout_log ? layout_log->found[stream].asked_hints : MPI_INFO_NULL;
+    return layout_log ? layout_log->streams[stream].asked_hints : MPI_INFO_NULL;
 }
 
 bool und_layout_log_note_hints(struct und_layout_log *layout_log, int stream, const struct und_method *method,
                                const struct und_file *file)
 {
-    struct found *found = layout_log ? &layout_log->found[stream] : NULL;
+    struct observed *observed = layout_log ? &layout_log->streams[stream] : NULL;
     MPI_Info info;
     int keys = 0;
-    if (!found || !method->hints_in_force || found->hints)
+    if (!observed || !method->hints_in_force || observed->hints)
         return false;
     json_t *object = json_object();
     method->hints_in_force(file, &info);
@@ -151,40 +151,40 @@ bool und_layout_log_note_hints(struct und_layout_log *layout_log, int stream, co
     }
     if (info != MPI_INFO_NULL)
         MPI_Info_free(&info);
-    found->hints = json_dumps(object, JSON_COMPACT | JSON_SORT_KEYS);
+    observed->hints = json_dumps(object, JSON_COMPACT | JSON_SORT_KEYS);
     json_decref(object);
-    UND_CHECK(found->hints, "no memory for the hints in force");
+    UND_CHECK(observed->hints, "no memory for the hints in force");
     return true;
 }
 
-static void grow_targets(struct found *found, int64_t capacity)
+static void grow_targets(struct observed *observed, int64_t capacity)
 {
-    int64_t *per_target = realloc(found->per_target, (size_t)capacity * sizeof *per_target);
+    int64_t *per_target = realloc(observed->per_target, (size_t)capacity * sizeof *per_target);
     UND_CHECK(per_target, "no memory for %" PRId64 " targets", capacity);
-    found->per_target = per_target;
-    int64_t *last_file = realloc(found->last_file, (size_t)capacity * sizeof *last_file);
+    observed->per_target = per_target;
+    int64_t *last_file = realloc(observed->last_file, (size_t)capacity * sizeof *last_file);
     UND_CHECK(last_file, "no memory for %" PRId64 " targets", capacity);
-    found->last_file = last_file;
-    for (int64_t t = found->target_capacity; t < capacity; ++t)
+    observed->last_file = last_file;
+    for (int64_t t = observed->target_capacity; t < capacity; ++t)
         per_target[t] = last_file[t] = 0;
-    found->target_capacity = capacity;
+    observed->target_capacity = capacity;
 }
 
 /* A file counts once for a target, also with several stripes on it. */
-static void count_targets(struct found *found, const struct und_file_layout *layout)
+static void count_targets(struct observed *observed, const struct und_file_layout *layout)
 {
     if (layout->target_count < 0)
-        ++found->unknown;
+        ++observed->unknown;
     for (int i = 0; i < layout->target_count; ++i) {
         const int64_t target = layout->targets[i];
         if (target < 0 || target >= MAX_TARGET) {
-            ++found->unknown;
+            ++observed->unknown;
             return;
         }
-        if (target >= found->target_capacity)
-            grow_targets(found, target + 64);
-        found->per_target[target] += found->last_file[target] != found->files;
-        found->last_file[target] = found->files;
+        if (target >= observed->target_capacity)
+            grow_targets(observed, target + 64);
+        observed->per_target[target] += observed->last_file[target] != observed->files;
+        observed->last_file[target] = observed->files;
     }
 }
 
@@ -194,17 +194,17 @@ static void narrow(int64_t range[2], int64_t value)
     range[1] = value > range[1] ? value : range[1];
 }
 
-static void add_layout(struct found *found, const struct und_file_layout *layout)
+static void add_layout(struct observed *observed, const struct und_file_layout *layout)
 {
-    ++found->files;
-    narrow(found->count, layout->stripe_count);
-    narrow(found->bytes, layout->stripe_size_bytes);
+    ++observed->files;
+    narrow(observed->count, layout->stripe_count);
+    narrow(observed->bytes, layout->stripe_size_bytes);
     for (size_t i = 0; i < strlen(layout->pool) + 1; ++i) {
         const int byte = (unsigned char)layout->pool[i];
-        found->pool[0][i] = byte < found->pool[0][i] ? byte : found->pool[0][i];
-        found->pool[1][i] = byte > found->pool[1][i] ? byte : found->pool[1][i];
+        observed->pool[0][i] = byte < observed->pool[0][i] ? byte : observed->pool[0][i];
+        observed->pool[1][i] = byte > observed->pool[1][i] ? byte : observed->pool[1][i];
     }
-    count_targets(found, layout);
+    count_targets(observed, layout);
 }
 
 void und_layout_log_note_layout(struct und_layout_log *layout_log, int stream, const char *path)
@@ -227,51 +227,51 @@ void und_layout_log_note_layout(struct und_layout_log *layout_log, int stream, c
         return;
     if (!und_layout_request_agrees(asked, &layout_log->layout, path, &error))
         UND_DIE("%s", error.text);
-    add_layout(&layout_log->found[stream], &layout_log->layout);
+    add_layout(&layout_log->streams[stream], &layout_log->layout);
 }
 
 /* From here on what is found is that of all ranks, on rank 0. */
-static void reduce(const struct und_run *run, struct found *found)
+static void reduce(const struct und_run *run, struct observed *observed)
 {
     static const char failed[] = "cannot bring the layouts together";
-    int64_t sums[2] = {found->files, found->unknown}, capacity = found->target_capacity;
-    int64_t least[2] = {found->count[0], found->bytes[0]}, most[2] = {found->count[1], found->bytes[1]};
+    int64_t sums[2] = {observed->files, observed->unknown}, capacity = observed->target_capacity;
+    int64_t least[2] = {observed->count[0], observed->bytes[0]}, most[2] = {observed->count[1], observed->bytes[1]};
     const bool root = run->rank == 0;
     UND_MPI(MPI_Allreduce(MPI_IN_PLACE, sums, 2, MPI_INT64_T, MPI_SUM, run->comm), failed);
     UND_MPI(MPI_Allreduce(MPI_IN_PLACE, least, 2, MPI_INT64_T, MPI_MIN, run->comm), failed);
     UND_MPI(MPI_Allreduce(MPI_IN_PLACE, most, 2, MPI_INT64_T, MPI_MAX, run->comm), failed);
-    UND_MPI(MPI_Allreduce(MPI_IN_PLACE, found->pool[0], UND_POOL_BYTES, MPI_INT, MPI_MIN, run->comm), failed);
-    UND_MPI(MPI_Allreduce(MPI_IN_PLACE, found->pool[1], UND_POOL_BYTES, MPI_INT, MPI_MAX, run->comm), failed);
+    UND_MPI(MPI_Allreduce(MPI_IN_PLACE, observed->pool[0], UND_POOL_BYTES, MPI_INT, MPI_MIN, run->comm), failed);
+    UND_MPI(MPI_Allreduce(MPI_IN_PLACE, observed->pool[1], UND_POOL_BYTES, MPI_INT, MPI_MAX, run->comm), failed);
     UND_MPI(MPI_Allreduce(MPI_IN_PLACE, &capacity, 1, MPI_INT64_T, MPI_MAX, run->comm), failed);
-    if (capacity > found->target_capacity)
-        grow_targets(found, capacity);
+    if (capacity > observed->target_capacity)
+        grow_targets(observed, capacity);
     if (capacity > 0)
-        UND_MPI(MPI_Reduce(root ? MPI_IN_PLACE : found->per_target, root ? found->per_target : NULL, (int)capacity,
-                           MPI_INT64_T, MPI_SUM, 0, run->comm),
+        UND_MPI(MPI_Reduce(root ? MPI_IN_PLACE : observed->per_target, root ? observed->per_target : NULL,
+                           (int)capacity, MPI_INT64_T, MPI_SUM, 0, run->comm),
                 failed);
-    found->files = sums[0];
-    found->unknown = sums[1];
+    observed->files = sums[0];
+    observed->unknown = sums[1];
     for (int i = 0; i < 2; ++i) {
-        found->count[i] = i == 0 ? least[0] : most[0];
-        found->bytes[i] = i == 0 ? least[1] : most[1];
+        observed->count[i] = i == 0 ? least[0] : most[0];
+        observed->bytes[i] = i == 0 ? least[1] : most[1];
     }
 }
 
 /* Those of the first rank that has any. */
-static void share_hints(const struct und_run *run, struct found *found)
+static void share_hints(const struct und_run *run, struct observed *observed)
 {
     static const char failed[] = "cannot bring the hints together";
-    int first = found->hints ? run->rank : run->ranks, length = found->hints ? (int)strlen(found->hints) : 0;
+    int first = observed->hints ? run->rank : run->ranks, length = observed->hints ? (int)strlen(observed->hints) : 0;
     UND_MPI(MPI_Allreduce(MPI_IN_PLACE, &first, 1, MPI_INT, MPI_MIN, run->comm), failed);
     if (first == 0 || first == run->ranks)
         return;
     if (run->rank == first) {
         UND_MPI(MPI_Send(&length, 1, MPI_INT, 0, 0, run->comm), failed);
-        UND_MPI(MPI_Send(found->hints, length, MPI_CHAR, 0, 0, run->comm), failed);
+        UND_MPI(MPI_Send(observed->hints, length, MPI_CHAR, 0, 0, run->comm), failed);
     } else if (run->rank == 0) {
         UND_MPI(MPI_Recv(&length, 1, MPI_INT, first, 0, run->comm, MPI_STATUS_IGNORE), failed);
-        found->hints = und_allocate(1, (size_t)length + 1, "the hints in force");
-        UND_MPI(MPI_Recv(found->hints, length, MPI_CHAR, first, 0, run->comm, MPI_STATUS_IGNORE), failed);
+        observed->hints = und_allocate(1, (size_t)length + 1, "the hints in force");
+        UND_MPI(MPI_Recv(observed->hints, length, MPI_CHAR, first, 0, run->comm, MPI_STATUS_IGNORE), failed);
     }
 }
 
@@ -281,9 +281,9 @@ static void put(json_t *object, const char *key, json_t *value)
         UND_DIE("result: cannot state \"%s\": no memory, or not UTF-8", key);
 }
 
-static json_t *number_or_null(bool known, int64_t number)
+static json_t *number_or_null(bool same, int64_t number)
 {
-    return known ? json_integer(number) : json_null();
+    return same ? json_integer(number) : json_null();
 }
 
 static json_t *asked_of(const struct und_layout_log *layout_log, int s)
@@ -303,42 +303,42 @@ static json_t *asked_of(const struct und_layout_log *layout_log, int s)
 }
 
 /* The pool that all files are in; false where they differ. */
-static bool pool_of(const struct found *found, char pool[UND_POOL_BYTES + 1])
+static bool pool_of(const struct observed *observed, char pool[UND_POOL_BYTES + 1])
 {
     memset(pool, 0, UND_POOL_BYTES + 1);
     for (int i = 0; i < UND_POOL_BYTES; ++i) {
-        if (found->pool[0][i] != found->pool[1][i])
+        if (observed->pool[0][i] != observed->pool[1][i])
             return false;
-        pool[i] = (char)found->pool[0][i];
+        pool[i] = (char)observed->pool[0][i];
         if (pool[i] == '\0')
             break;
     }
     return true;
 }
 
-static json_t *applied_of(const struct und_layout_log *layout_log, const struct found *found)
+static json_t *applied_of(const struct und_layout_log *layout_log, const struct observed *observed)
 {
-    if (found->files == 0 && !found->hints)
+    if (observed->files == 0 && !observed->hints)
         return json_null();
-    const bool any = found->files > 0, known = any && found->unknown == 0;
+    const bool any = observed->files > 0, complete = any && observed->unknown == 0;
     char pool[UND_POOL_BYTES + 1];
-    const bool one_pool = any && pool_of(found, pool);
-    json_t *object = json_object(), *targets = known ? json_array() : json_null();
-    json_t *files = known ? json_object() : json_null();
-    json_t *hints = found->hints ? json_loads(found->hints, 0, NULL) : json_object();
-    for (int64_t t = 0; known && t < found->target_capacity; ++t) {
+    const bool one_pool = any && pool_of(observed, pool);
+    json_t *object = json_object(), *targets = complete ? json_array() : json_null();
+    json_t *files = complete ? json_object() : json_null();
+    json_t *hints = observed->hints ? json_loads(observed->hints, 0, NULL) : json_object();
+    for (int64_t t = 0; complete && t < observed->target_capacity; ++t) {
         char key[32];
-        if (found->per_target[t] == 0)
+        if (observed->per_target[t] == 0)
             continue;
         snprintf(key, sizeof key, "%" PRId64, t);
         json_array_append_new(targets, json_integer(t));
-        put(files, key, json_integer(found->per_target[t]));
+        put(files, key, json_integer(observed->per_target[t]));
     }
     put(object, "backend", any ? json_string(layout_log->backend->name) : json_null());
     put(object, "stripe_count",
-        number_or_null(any && found->count[0] == found->count[1] && found->count[0] != 0, found->count[0]));
+        number_or_null(any && observed->count[0] == observed->count[1] && observed->count[0] != 0, observed->count[0]));
     put(object, "stripe_size_bytes",
-        number_or_null(any && found->bytes[0] == found->bytes[1] && found->bytes[0] > 0, found->bytes[0]));
+        number_or_null(any && observed->bytes[0] == observed->bytes[1] && observed->bytes[0] > 0, observed->bytes[0]));
     put(object, "pool", one_pool && pool[0] ? json_string(pool) : json_null());
     put(object, "targets", targets);
     put(object, "files_per_target", files);
@@ -351,14 +351,14 @@ json_t *und_layout_log_json(struct und_layout_log *layout_log)
     const struct und_run *run = layout_log->run;
     json_t *array = run->rank == 0 ? json_array() : NULL;
     for (int s = 0; s < run->workload->stream_count; ++s) {
-        reduce(run, &layout_log->found[s]);
-        share_hints(run, &layout_log->found[s]);
+        reduce(run, &layout_log->streams[s]);
+        share_hints(run, &layout_log->streams[s]);
         if (run->rank != 0)
             continue;
         json_t *object = json_object();
         put(object, "stream", json_string(run->workload->streams[s].name));
         put(object, "asked", asked_of(layout_log, s));
-        put(object, "applied", applied_of(layout_log, &layout_log->found[s]));
+        put(object, "applied", applied_of(layout_log, &layout_log->streams[s]));
         json_array_append_new(array, object);
     }
     return array;

@@ -67,7 +67,7 @@ static void name_files(struct und_metadata *metadata)
     char stem[STEM_BYTES];
     metadata->directories = und_files_new_directories(metadata->run, stem_of(stream, "directories", stem));
     metadata->files =
-        und_files_new_numbered(metadata->run, stem_of(stream, "made", stem), "", stream->own.files_in_directory);
+        und_files_new_numbered(metadata->run, stem_of(stream, "made", stem), "", stream->own_set.files_in_directory);
     metadata->files->other = ".renamed";
     number_files(metadata);
     und_files_note(metadata->files, metadata->capacity);

@@ -99,10 +99,10 @@ static void open_files(struct playing *playing)
 static void operate(struct playing *playing, const struct und_operations *operations)
 {
     und_watch_enter(playing->run->watch, "metadata", NULL, true);
-    const int64_t made = und_stream_player_operate(playing->player, operations);
+    const int64_t count = und_stream_player_operate(playing->player, operations);
     take(playing, UND_METADATA);
     und_watch_leave(playing->run->watch);
-    playing->records[UND_METADATA].operations += made;
+    playing->records[UND_METADATA].operations += count;
 }
 
 /* Which of the dump's variables an instruction moves. */

@@ -27,12 +27,12 @@ static bool is_passed(const struct und_stream *stream, int dump, enum und_doing 
 {
     if (!und_stream_reuses(stream))
         return false;
-    const bool again = dump >= stream->own.names;
-    if (stream->own.owner == UND_EACH_ROW)
+    const bool again = dump >= stream->own_set.names;
+    if (stream->own_set.owner == UND_EACH_ROW)
         return again;
     return doing == UND_CHECK ? !und_stream_lasts(stream, dump)
                               : again && und_dump_of(stream, dump)->variables ==
-                                             und_dump_of(stream, dump - (int)stream->own.names)->variables;
+                                             und_dump_of(stream, dump - (int)stream->own_set.names)->variables;
 }
 
 /* Makes the files of a stream that is read, or reads back and compares those of any stream. */
@@ -101,7 +101,7 @@ static void verify(const struct und_run *run, struct und_verification *here)
     if (run->plan->only_restarts)
         verify_restarts(run, as, here);
     for (int s = 0; !run->plan->only_restarts && s < run->workload->stream_count; ++s)
-        if (run->workload->streams[s].own.tree)
+        if (run->workload->streams[s].own_set.tree)
             und_caller_check(run, s, as, here);
         else if (run->workload->streams[s].source < 0)
             pass_over(run, s, as, UND_CHECK, here);
@@ -135,7 +135,7 @@ static struct und_stream_player **stream_players_new(const struct und_run *run, 
             continue;
         if (stream->operation == UND_READS && stream->source < 0 && run->plan->streams[s].method->has_files)
             pass_over(run, s, run->rank, UND_MAKE, NULL);
-        if (stream->operation == UND_READS && stream->own.owner == UND_EACH_ROW &&
+        if (stream->operation == UND_READS && stream->own_set.owner == UND_EACH_ROW &&
             run->plan->streams[s].method->has_files)
             settle(run);
         players[s] = und_stream_player_new(run, s, run->rank, stream->operation == UND_READS ? UND_READ : UND_CREATE);
@@ -190,7 +190,7 @@ static void drop_cache(const struct und_run *run, struct und_stream_player **pla
 
 bool und_run_finds_files(const struct und_run *run, struct und_error *error)
 {
-    bool found = true;
+    bool finds = true;
     struct und_event event;
     for (und_schedule_rewind(run->schedule); und_schedule_next(run->schedule, &event);) {
         struct und_stream_player *player = und_stream_player_new(run, event.stream, run->rank, UND_READ);
@@ -198,10 +198,10 @@ bool und_run_finds_files(const struct und_run *run, struct und_error *error)
         und_phase_prepare(run, player, &event);
         for (int dump = event.dump + 1; und_stream_grows(stream) && dump < stream->dump_count; ++dump)
             und_stream_player_prepare(player, dump); /* the earlier run appended all */
-        found = found && und_stream_player_find(player, error);
+        finds = finds && und_stream_player_find(player, error);
         und_stream_player_free(player);
     }
-    return und_agree(found, run->comm, error);
+    return und_agree(finds, run->comm, error);
 }
 
 /* Does the last dump of a stream come after that of another? */
@@ -220,7 +220,7 @@ static void lend_files(const struct und_run *run, struct und_stream_player **pla
     for (int s = 0; !run->plan->only_restarts && s < workload->stream_count; ++s) {
         const struct und_stream *stream = &workload->streams[s];
         int last = s;
-        if (!und_stream_updates(stream) || !stream->stays_open || stream->own.names > 1)
+        if (!und_stream_updates(stream) || !stream->stays_open || stream->own_set.names > 1)
             continue;
         for (int reader = 0; reader < workload->stream_count; ++reader)
             if (workload->streams[reader].source == s && ends_after(workload, reader, last))
@@ -245,7 +245,7 @@ static void tell_requests(const struct und_run *run, const char *when)
 static bool knows_growth(const struct und_run *run, const struct und_event *event)
 {
     const struct und_stream *stream = &run->workload->streams[event->stream];
-    return !event->restart && stream->operation == UND_WRITES && !stream->own.tree && !und_stream_updates(stream) &&
+    return !event->restart && stream->operation == UND_WRITES && !stream->own_set.tree && !und_stream_updates(stream) &&
            run->plan->streams[event->stream].method->has_files;
 }
 
@@ -275,8 +275,8 @@ static void play(const struct und_run *run, struct und_record *records, struct s
         und_stream_player_note_layouts(players[at]);
         struct und_stream_player *closed = event.restart ? NULL : und_stream_player_returns(players[at]);
         if (closed) {
-            int64_t known;
-            und_stream_player_look(closed, &known);
+            int64_t bytes;
+            und_stream_player_look(closed, &bytes);
             und_stream_player_note_layouts(closed);
         }
         if (run->plan->verbose && run->rank == 0)

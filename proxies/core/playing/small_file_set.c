@@ -11,10 +11,10 @@
 struct sequence {
     struct und_order order;
     uint64_t key;
-    int64_t files, own; /* of all ranks, of this one */
+    int64_t files, of_rank; /* of all ranks, of this one */
     int count;
     struct kind {
-        int64_t first, own; /* files before those of the variable */
+        int64_t first, of_rank; /* files before those of the variable */
         int64_t rows;
         int64_t bytes; /* of a file */
         struct und_share share;
@@ -53,12 +53,12 @@ void und_small_file_set_free(struct und_small_file_set *small_files)
 }
 
 /* The last of the variables whose files begin at or before `at`; `own`: counted in the rank's own files. */
-static int find_kind(const struct sequence *sequence, int64_t at, bool own)
+static int find_kind(const struct sequence *sequence, int64_t at, bool in_rank)
 {
     int low = 0, high = sequence->count - 1;
     while (low < high) {
         const int middle = low + (high - low + 1) / 2;
-        if ((own ? sequence->kinds[middle].own : sequence->kinds[middle].first) <= at)
+        if ((in_rank ? sequence->kinds[middle].of_rank : sequence->kinds[middle].first) <= at)
             low = middle;
         else
             high = middle - 1;
@@ -71,10 +71,10 @@ static int64_t number_of(const void *files, int64_t i)
 {
     const struct sequence *sequence = files;
     const bool strided = sequence->order.rule == UND_STRIDED;
-    const int64_t at = strided ? und_order_at(&sequence->order, sequence->key, sequence->own, i) : i;
+    const int64_t at = strided ? und_order_at(&sequence->order, sequence->key, sequence->of_rank, i) : i;
     const struct kind *kind = &sequence->kinds[find_kind(sequence, at, true)];
     const struct und_share *share = &kind->share;
-    const int64_t k = (at - kind->own) % share->count, alike = (at - kind->own) / share->count;
+    const int64_t k = (at - kind->of_rank) % share->count, alike = (at - kind->of_rank) / share->count;
     const int64_t position = kind->first + alike * kind->rows + share->first + k + k / share->block * share->leap;
     return strided ? position : und_order_at(&sequence->order, sequence->key, sequence->files, position);
 }
@@ -84,12 +84,12 @@ static void add_kind(const struct und_small_file_set *small_files, const struct 
     struct sequence *sequence = small_files->sequence;
     const struct und_share share = und_decomposition_share(variable, small_files->run->ranks, small_files->as);
     sequence->kinds[sequence->count++] = (struct kind){.first = sequence->files,
-                                                       .own = sequence->own,
+                                                       .of_rank = sequence->of_rank,
                                                        .rows = variable->shape[0],
                                                        .bytes = und_row_bytes(variable),
                                                        .share = share};
     sequence->files += variable->count * variable->shape[0];
-    sequence->own += variable->count * share.count;
+    sequence->of_rank += variable->count * share.count;
 }
 
 void und_small_file_set_prepare(struct und_small_file_set *small_files, int dump, bool creates)
@@ -101,7 +101,7 @@ void und_small_file_set_prepare(struct und_small_file_set *small_files, int dump
     snprintf(stem, sizeof stem, "%s.%06d", stream->set->name, und_stream_set(stream, dump));
     und_files_free(small_files->files);
     small_files->files =
-        und_files_new_numbered(small_files->run, stem, suffix ? suffix : "", stream->own.files_in_directory);
+        und_files_new_numbered(small_files->run, stem, suffix ? suffix : "", stream->own_set.files_in_directory);
     small_files->files->number_of = number_of;
     small_files->files->sequence = small_files->sequence = und_allocate(
         1, sizeof *small_files->sequence + (size_t)what->variable_count * sizeof(struct kind), stream->name);
@@ -112,7 +112,7 @@ void und_small_file_set_prepare(struct und_small_file_set *small_files, int dump
         add_kind(small_files, &what->variables[v]);
     if (!creates)
         return;
-    und_files_note(small_files->files, small_files->sequence->own);
+    und_files_note(small_files->files, small_files->sequence->of_rank);
     und_files_make_directories(small_files->files, small_files->run, small_files->sequence->files);
 }
 
@@ -140,12 +140,12 @@ struct und_item und_small_file_set_item(const struct und_small_file_set *small_f
 
 int64_t und_small_file_set_count(const struct und_small_file_set *small_files)
 {
-    return small_files->sequence->own;
+    return small_files->sequence->of_rank;
 }
 
 int64_t und_small_file_set_rows_of(const struct und_small_file_set *small_files, int variable)
 {
     const struct sequence *sequence = small_files->sequence;
-    const int64_t end = variable + 1 < sequence->count ? sequence->kinds[variable + 1].own : sequence->own;
-    return end - sequence->kinds[variable].own;
+    const int64_t end = variable + 1 < sequence->count ? sequence->kinds[variable + 1].of_rank : sequence->of_rank;
+    return end - sequence->kinds[variable].of_rank;
 }

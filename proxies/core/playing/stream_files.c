@@ -122,8 +122,8 @@ static _Noreturn void die_of_another(const struct und_stream_player *player, con
 /* Files that are there: the rank that has created one looks whether it still is, and tells the others. */
 void und_stream_player_check(struct und_stream_player *player, bool opens)
 {
-    const bool made = !player->makes_files;
-    bool any = made;
+    const bool exist = !player->makes_files;
+    bool any = exist;
     if (player->small_files && player->plan->method->has_files)
         und_small_file_set_check_directories(player->small_files);
     for (int s = 0; s < player->files; ++s)
@@ -133,7 +133,7 @@ void und_stream_player_check(struct und_stream_player *player, bool opens)
     for (int s = 0; s < player->files; ++s) {
         const struct und_slot *slot = &player->slots[s];
         player->marks[s] = (struct und_shared){0, 0};
-        if (made || slot->exists)
+        if (exist || slot->exists)
             player->marks[s] = und_files_share(slot->files, slot->k);
         if (!und_identity_matches(AT_FDCWD, und_directory_name(player->run->directory, slot->path),
                                   und_directory_shared(player->run->directory, player->marks[s])))

@@ -100,7 +100,7 @@ struct und_stream_player {
     struct und_caller *caller;              /* makes calls of the system on files of its own; NULL: there are none */
     int dump;                               /* prepared */
     bool makes_files;                       /* the prepared dump, rather than go on with those of one before it */
-    bool *made;                         /* which sets that several dumps use have been opened; NULL: there are none */
+    bool *opened_sets;                  /* which sets that several dumps use have been opened; NULL: there are none */
     bool *is_open;                      /* of each set of slots: are its files open, where ranks have such? */
     unsigned char *looked_up;           /* the bytes that a lookup read; NULL: there are none */
     int files;                          /* slots of a set of files */

@@ -46,11 +46,11 @@ struct und_files *und_stream_player_new_files(const struct und_stream_player *pl
     const struct und_stream *stream = root_of(player);
     const char *suffix = player->plan->method->suffix;
     char number[UND_NAME_BYTES] = "", owner[UND_NAME_BYTES] = "", tail[UND_PATH_CAPACITY];
-    if (stream->own.files > 1)
+    if (stream->own_set.files > 1)
         snprintf(number, sizeof number, ".f%d", file);
-    if (stream->own.owner == UND_EACH_RANK)
+    if (stream->own_set.owner == UND_EACH_RANK)
         snprintf(owner, sizeof owner, ".%08" PRId64, player->as);
-    else if (stream->own.owner == UND_EACH_GROUP)
+    else if (stream->own_set.owner == UND_EACH_GROUP)
         snprintf(owner, sizeof owner, ".g%" PRId64, player->group.index);
     snprintf(tail, sizeof tail, "%.40s%.40s%.40s", number, owner, suffix ? suffix : "");
     const struct und_names names = {
@@ -130,8 +130,9 @@ void und_stream_player_make_directory(struct und_stream_player *player)
     if (!directories || directories->is_noted || player->mode != UND_CREATE || player->stream->behind >= 0)
         return;
     und_files_note(directories, 1);
-    const bool made = player->as != player->group.first || und_files_have_directory(directories, 0, true, &error);
+    const bool has_directory =
+        player->as != player->group.first || und_files_have_directory(directories, 0, true, &error);
     UND_MPI(MPI_Barrier(player->group_comm), "cannot wait for the directory %s", directories->path);
-    if (!made || !und_files_have_directory(directories, 0, false, &error))
+    if (!has_directory || !und_files_have_directory(directories, 0, false, &error))
         UND_DIE("%s: %s", player->plan->method->name, error.text);
 }

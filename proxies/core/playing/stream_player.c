@@ -42,7 +42,7 @@ static int64_t most_pieces(const struct und_stream *stream)
     for (int e = 0; e < stream->entry_count; ++e) {
         int64_t here = 0;
         for (int v = 0; v < stream->entries[e].variable_count; ++v)
-            here += stream->own.owner == UND_EACH_ROW ? 1 : stream->entries[e].variables[v].count;
+            here += stream->own_set.owner == UND_EACH_ROW ? 1 : stream->entries[e].variables[v].count;
         most = here > most ? here : most;
     }
     return most;
@@ -58,14 +58,14 @@ struct und_stream_player *und_stream_player_new(const struct und_run *run, int s
     player->index = stream;
     player->as = as;
     player->mode = mode;
-    player->group = und_group_of(as, run->ranks, what->own.groups);
+    player->group = und_group_of(as, run->ranks, what->own_set.groups);
     player->dump = -1;
     player->group_comm = MPI_COMM_SELF;
     make_bases(player);
     const int64_t pieces = most_pieces(what);
     player->pieces = und_allocate(pieces, sizeof *player->pieces, what->name);
     player->first_pieces = und_allocate(pieces + 1, sizeof *player->first_pieces, what->name);
-    if (what->own.owner == UND_EACH_ROW) {
+    if (what->own_set.owner == UND_EACH_ROW) {
         player->small_files = und_small_file_set_new(run, stream, as);
         player->files = player->sets = 1;
         player->all_slots = player->slots = und_allocate(1, sizeof *player->slots, what->name);
@@ -74,23 +74,23 @@ struct und_stream_player *und_stream_player_new(const struct und_run *run, int s
         player->is_open = und_allocate(1, sizeof *player->is_open, what->name);
         return player;
     }
-    if (what->own.tree) {
+    if (what->own_set.tree) {
         player->caller = und_caller_new(run, stream, as, true);
         player->sets = 1;
         player->is_open = und_allocate(1, sizeof *player->is_open, what->name);
         return player;
     }
-    player->files = what->own.files;
+    player->files = what->own_set.files;
     player->sets =
-        und_stream_updates(what) && what->stays_open ? (int)und_smaller(what->own.names, what->dump_count) : 1;
+        und_stream_updates(what) && what->stays_open ? (int)und_smaller(what->own_set.names, what->dump_count) : 1;
     const int slots = player->sets * player->files;
     player->all_slots = player->slots = und_allocate(slots, sizeof *player->slots, what->name);
     player->is_open = und_allocate(player->sets, sizeof *player->is_open, what->name);
     player->calls = und_allocate(pieces, sizeof *player->calls, what->name);
     player->marks = und_allocate(player->files + 1, sizeof *player->marks, what->name);
     player->directories = und_stream_player_new_directories(player);
-    if (what->own.names > 0)
-        player->made = und_allocate(what->own.names, sizeof *player->made, what->name);
+    if (what->own_set.names > 0)
+        player->opened_sets = und_allocate(what->own_set.names, sizeof *player->opened_sets, what->name);
     if (what->lookups.every_bytes > 0)
         player->looked_up = und_allocate(und_fold_lookups_memory(what), 1, what->name);
     if (und_stream_grows(what)) {
@@ -104,7 +104,7 @@ struct und_stream_player *und_stream_player_new(const struct und_run *run, int s
         player->slots[s].path = player->slots[s].room =
             und_allocate(und_stream_player_path_capacity(player), 1, what->name);
     }
-    if (what->own.groups < run->ranks)
+    if (what->own_set.groups < run->ranks)
         UND_MPI(MPI_Comm_split(run->comm, (int)player->group.index, (int)as, &player->group_comm),
                 "cannot group the ranks of the stream %s", what->name);
     return player;
@@ -146,7 +146,7 @@ void und_stream_player_free(struct und_stream_player *player)
     und_files_free(player->directories);
     free(player->calls);
     free(player->marks);
-    free(player->made);
+    free(player->opened_sets);
     free(player->looked_up);
     free(player->flights);
     free(player);
@@ -258,7 +258,7 @@ struct und_stream_player *und_stream_player_returns(const struct und_stream_play
 static bool begins(const struct und_stream_player *player, int dump)
 {
     const struct und_stream *stream = player->stream;
-    return stream->stays_open ? dump < stream->own.names : und_stream_first(stream, dump) == dump;
+    return stream->stays_open ? dump < stream->own_set.names : und_stream_first(stream, dump) == dump;
 }
 
 bool und_stream_player_is_open(const struct und_stream_player *player)
@@ -269,7 +269,7 @@ bool und_stream_player_is_open(const struct und_stream_player *player)
 bool und_stream_player_ends_use(const struct und_stream_player *player)
 {
     const struct und_stream *stream = player->stream;
-    return stream->stays_open && !player->lends && player->dump >= stream->dump_count - stream->own.names;
+    return stream->stays_open && !player->lends && player->dump >= stream->dump_count - stream->own_set.names;
 }
 
 /* Marks the files in which this rank has bytes in the dump. */
@@ -290,7 +290,7 @@ static void mark_files(const struct und_stream_player *player, const struct und_
 static void choose_comms(struct und_stream_player *player, int dump)
 {
     const struct und_stream *stream = player->stream;
-    const int count = stream->own.files;
+    const int count = stream->own_set.files;
     const bool all = und_stream_player_shares_files(stream) && !player->base;
     const struct und_step *here = und_step_of(stream, dump), *end = stream->steps + stream->step_count;
     const struct und_step *from = all ? stream->steps : here, *to = from + 1;
@@ -301,15 +301,15 @@ static void choose_comms(struct und_stream_player *player, int dump)
         return;
     player->slots[0].comms_for = key;
 
-    int *mine = und_allocate(2 * (int64_t)count, sizeof *mine, stream->name), *rather = mine + count;
+    int *has_bytes = und_allocate(2 * (int64_t)count, sizeof *has_bytes, stream->name), *rather = has_bytes + count;
     for (const struct und_step *step = from; step < to; ++step)
         if (step == from || !step->dump->repeats)
-            mark_files(player, step->dump, mine);
+            mark_files(player, step->dump, has_bytes);
     /* The minimum says whether all ranks of the group have bytes, that of the negative whether any has. */
     for (int s = 0; s < count; ++s)
-        rather[s] = -mine[s];
+        rather[s] = -has_bytes[s];
     int *least = und_allocate(2 * (int64_t)count, sizeof *least, stream->name);
-    UND_MPI(MPI_Allreduce(mine, least, 2 * count, MPI_INT, MPI_MIN, player->group_comm),
+    UND_MPI(MPI_Allreduce(has_bytes, least, 2 * count, MPI_INT, MPI_MIN, player->group_comm),
             "cannot agree on the files of the stream %s", stream->name);
     for (int s = 0; s < count; ++s) {
         struct und_slot *slot = &player->slots[s];
@@ -317,7 +317,7 @@ static void choose_comms(struct und_stream_player *player, int dump)
         if (least[s] == 1) {
             slot->comm = player->group_comm;
         } else if (least[count + s] == -1) {
-            UND_MPI(MPI_Comm_split(player->group_comm, mine[s] ? 0 : MPI_UNDEFINED, 0, &slot->comm),
+            UND_MPI(MPI_Comm_split(player->group_comm, has_bytes[s] ? 0 : MPI_UNDEFINED, 0, &slot->comm),
                     "cannot group the ranks of a file of the stream %s", stream->name);
             slot->splits = slot->comm != MPI_COMM_NULL;
         }
@@ -326,7 +326,7 @@ static void choose_comms(struct und_stream_player *player, int dump)
             MPI_Comm_rank(slot->comm, &rank);
         slot->stands_for_it = rank == 0;
     }
-    free(mine);
+    free(has_bytes);
     free(least);
 }
 
@@ -473,18 +473,19 @@ static void begin_turns(struct und_stream_player *player, const struct und_dump 
 }
 
 /* The ranks of a dataset: those of the file, or in turns each for itself. */
-static const struct und_group *ranks_of_dataset(const struct und_stream_player *player, const struct und_group *own)
+static const struct und_group *ranks_of_dataset(const struct und_stream_player *player,
+                                                const struct und_group *rank_group)
 {
-    return player->stream->in_turn ? own : &player->group;
+    return player->stream->in_turn ? rank_group : &player->group;
 }
 
 /* Where the part of the variable stands in the file. In turns every rank has a dataset of its own. */
 static void place_piece(struct und_stream_player *player, const struct und_variable *variable, struct und_piece *piece)
 {
     struct und_slot *slot = &player->slots[variable->file];
-    const struct und_group own = alone(player->as);
-    und_decomposition_place(variable, player->run->ranks, ranks_of_dataset(player, &own), player->as, &piece->dataset,
-                            &piece->block);
+    const struct und_group rank_group = alone(player->as);
+    und_decomposition_place(variable, player->run->ranks, ranks_of_dataset(player, &rank_group), player->as,
+                            &piece->dataset, &piece->block);
     const int64_t bytes = und_dataset_elements(&piece->dataset) * und_type_bytes(variable->type);
     piece->dataset.file_offset = slot->payload;
     if (player->stream->in_turn) {
@@ -545,7 +546,7 @@ static void add_piece(struct und_stream_player *player, const struct und_variabl
 {
     struct und_slot *slot = &player->slots[variable->file];
     struct und_piece *piece = &player->pieces[player->piece_count];
-    const struct und_group own = alone(player->as);
+    const struct und_group rank_group = alone(player->as);
     if (slot->comm == MPI_COMM_NULL) {
         if (player->stream->notes_places && !variable->place) /* readers on this rank look for what is behind it */
             slot->payload += bytes_of_ranks(player, variable, player->group.first, player->group.end);
@@ -575,8 +576,8 @@ static void add_piece(struct und_stream_player *player, const struct und_variabl
     piece->dataset.first_row = 0;
     piece->dataset.exists = und_stream_updates(player->stream) && player->mode == UND_CREATE && !player->makes_files;
     piece->dataset.collective = und_plan_collective(variable, player->plan);
-    const struct und_deal deal =
-        und_decomposition_deal(variable, player->run->ranks, ranks_of_dataset(player, &own), player->as, &piece->block);
+    const struct und_deal deal = und_decomposition_deal(
+        variable, player->run->ranks, ranks_of_dataset(player, &rank_group), player->as, &piece->block);
     und_cut_begin_dealt(&piece->cut, &piece->dataset, &piece->block, &deal,
                         und_plan_transfer_bytes(variable, player->plan));
     piece->calls = piece->cut.calls;
@@ -622,14 +623,14 @@ static void borrow_files(struct und_stream_player *player)
 {
     for (int s = 0; s < player->files; ++s) {
         struct und_slot *slot = &player->slots[s], *base = &player->base->slots[s];
-        int mine, its = 0, borrows;
+        int ranks, its = 0, borrows;
         slot->borrowed = false;
         if (slot->comm == MPI_COMM_NULL)
             continue;
-        MPI_Comm_size(slot->comm, &mine);
+        MPI_Comm_size(slot->comm, &ranks);
         if (base->file)
             MPI_Comm_size(base->comm, &its);
-        borrows = its == mine;
+        borrows = its == ranks;
         UND_MPI(MPI_Allreduce(MPI_IN_PLACE, &borrows, 1, MPI_INT, MPI_MIN, slot->comm), "cannot agree on who reads %s",
                 slot->path);
         slot->borrowed = borrows;
@@ -644,8 +645,8 @@ static int set_of(const struct und_stream_player *player)
 
 void und_stream_player_note_opening(struct und_stream_player *player)
 {
-    if (player->made)
-        player->made[set_of(player)] = true;
+    if (player->opened_sets)
+        player->opened_sets[set_of(player)] = true;
 }
 
 /* Chooses the files of the dump. */
@@ -653,7 +654,7 @@ static void prepare_files(struct und_stream_player *player, bool goes_on)
 {
     const struct und_stream *stream = player->stream;
     const bool updates = und_stream_updates(stream);
-    player->makes_files = !player->made || !player->made[set_of(player)];
+    player->makes_files = !player->opened_sets || !player->opened_sets[set_of(player)];
     if (player->sets > 1)
         player->slots = player->all_slots + (ptrdiff_t)und_stream_player_set(player) * player->files;
     if (!goes_on)
@@ -674,7 +675,7 @@ static void choose_contents(struct und_stream_player *player)
     const struct und_stream_player *maker = player->base ? player->base : player;
     const struct und_stream *stream = maker->stream;
     const bool again = stream->operation == UND_WRITES && und_stream_reuses(stream);
-    const int64_t generation = again ? und_stream_content(stream, maker->dump) / stream->own.names : 0;
+    const int64_t generation = again ? und_stream_content(stream, maker->dump) / stream->own_set.names : 0;
     const char *suffix = player->plan->method->suffix;
     for (int s = 0; s < player->files; ++s) {
         struct und_slot *slot = &player->slots[s];

@@ -16,7 +16,7 @@ static unsigned types_of(const struct und_stream *stream)
     for (int e = 0; e < stream->entry_count; ++e)
         for (int v = 0; !stream->entries[e].repeats && v < stream->entries[e].variable_count; ++v)
             types |= 1U << und_content_type(&stream->content, stream->entries[e].variables[v].type);
-    if (stream->own.tree)
+    if (stream->own_set.tree)
         types |= 1U << und_content_type(&stream->content, UND_BYTE);
     return types;
 }
@@ -40,7 +40,7 @@ static int64_t count_bases(const struct und_workload *workload)
 static int64_t largest_block(const struct und_stream *stream, const struct und_variable *variable, int64_t ranks)
 {
     struct und_variable row = *variable;
-    if (stream->own.owner != UND_EACH_ROW)
+    if (stream->own_set.owner != UND_EACH_ROW)
         return und_decomposition_largest_block(variable, ranks);
     row.rule = UND_EVEN;
     row.shape[0] = 1;
@@ -51,13 +51,13 @@ static int64_t largest_block(const struct und_stream *stream, const struct und_v
 static int64_t largest_file(const struct und_stream *stream, const struct und_stream_plan *plan, int64_t ranks)
 {
     int64_t bytes[UND_MAX_FILES] = {0}, largest = 0;
-    const int64_t parts = plan->method->part ? ranks : stream->own.groups;
+    const int64_t parts = plan->method->part ? ranks : stream->own_set.groups;
     if (plan->packs || plan->stored_bytes == 0)
         return 0;
     for (int i = 0; i < stream->step_count; ++i) {
         const struct und_step *step = &stream->steps[i];
         const bool begins = step->begins && !und_stream_grows(stream);
-        for (int f = 0; f < stream->own.files && begins; ++f)
+        for (int f = 0; f < stream->own_set.files && begins; ++f)
             bytes[f] = 0;
         for (int v = 0; v < step->dump->variable_count; ++v) {
             const struct und_variable *variable = &step->dump->variables[v];
@@ -76,13 +76,13 @@ struct und_totals und_totals(const struct und_workload *workload, const struct u
     for (int s = 0; s < workload->stream_count; ++s) {
         const struct und_stream *stream = &workload->streams[s];
         int64_t pieces = 0, largest = 0, in_flight = 0;
-        struct und_load load = {.ranks = stream->in_turn ? 1 : (workload->ranks - 1) / stream->own.groups + 1,
+        struct und_load load = {.ranks = stream->in_turn ? 1 : (workload->ranks - 1) / stream->own_set.groups + 1,
                                 .append = und_stream_grows(stream)};
         if (plans[s].method->has_files && !plan->only_restarts) {
             totals.bytes += plans[s].stored_bytes;
             totals.files += plans[s].files + plans[s].other_inodes;
             totals.memory_per_rank += und_operations_memory(stream, workload->ranks);
-            if (stream->own.owner == UND_EACH_ROW)
+            if (stream->own_set.owner == UND_EACH_ROW)
                 totals.memory_per_rank += und_fold_marks_memory(stream, workload->ranks);
             else
                 totals.largest_file_bytes =
@@ -98,10 +98,10 @@ struct und_totals und_totals(const struct und_workload *workload, const struct u
                 const int64_t block = largest_block(stream, &dump->variables[v], workload->ranks);
                 const int64_t most = und_plan_transfer_bytes(&dump->variables[v], &plans[s]);
                 largest = und_larger(largest, block < most ? block : most);
-                step = stream->own.owner == UND_EACH_ROW ? und_larger(step, block)
-                                                         : step + block * dump->variables[v].count;
+                step = stream->own_set.owner == UND_EACH_ROW ? und_larger(step, block)
+                                                             : step + block * dump->variables[v].count;
                 begun += dump->variables[v].nonblocking ? block * dump->variables[v].count : 0;
-                here += stream->own.owner == UND_EACH_ROW ? 1 : dump->variables[v].count;
+                here += stream->own_set.owner == UND_EACH_ROW ? 1 : dump->variables[v].count;
             }
             pieces = und_larger(pieces, here);
             in_flight = und_larger(in_flight, begun);
@@ -109,16 +109,16 @@ struct und_totals und_totals(const struct und_workload *workload, const struct u
         }
         for (int e = 0; e < stream->entry_count; ++e)
             largest = und_larger(largest, und_calls_largest(&stream->entries[e].calls));
-        if (stream->own.tree) { /* files that are there before are written in larger calls */
+        if (stream->own_set.tree) { /* files that are there before are written in larger calls */
             totals.memory_per_rank += und_caller_memory(stream);
             largest = und_larger(largest, UND_PERIOD);
         }
-        if (stream->own.owner == UND_EACH_ROW && plans[s].stored_bytes > 0)
+        if (stream->own_set.owner == UND_EACH_ROW && plans[s].stored_bytes > 0)
             totals.largest_file_bytes = und_larger(totals.largest_file_bytes, load.step_bytes);
         load.transfer_bytes = largest;
         totals.largest_transfer = und_larger(totals.largest_transfer, largest);
-        totals.memory_per_rank += pieces * (stream->own.owner == UND_EACH_ROW ? und_small_file_set_variable_memory()
-                                                                              : und_stream_player_piece_memory());
+        totals.memory_per_rank += pieces * (stream->own_set.owner == UND_EACH_ROW ? und_small_file_set_variable_memory()
+                                                                                  : und_stream_player_piece_memory());
         totals.memory_per_rank += und_fold_lookups_memory(stream) + in_flight;
         if (plans[s].method->memory)
             totals.memory_per_rank += plans[s].method->memory(plans[s].settings, &load);

@@ -177,13 +177,13 @@ void und_stream_player_sync(struct und_stream_player *player)
 }
 
 static void note_wrong(const struct und_stream_player *player, const struct und_piece *piece, int64_t at,
-                       unsigned char found, struct und_verification *verification)
+                       unsigned char byte, struct und_verification *verification)
 {
     unsigned char right;
     und_base_copy(piece->base, player->slots[piece->slot].contents, at, 1, &right);
     snprintf(verification->first, sizeof verification->first,
              "%s: byte %" PRId64 " of the variable %s is %u instead of %u", player->slots[piece->slot].path,
-             at - piece->begin, piece->name, found, right);
+             at - piece->begin, piece->name, byte, right);
 }
 
 static void compare_box(const struct und_stream_player *player, const struct und_piece *piece,

@@ -36,7 +36,7 @@ bool und_identity_matches(int directory, const char *name, uint64_t mark)
     if (mark == UND_UNKNOWN)
         return true;
     errno = 0;
-    const uint64_t found = und_identity_mark(directory, name);
-    return found != 0 && found >> 32 == mark >> 32 &&
-           ((uint32_t)found == (uint32_t)mark || !(uint32_t)found || !(uint32_t)mark);
+    const uint64_t actual = und_identity_mark(directory, name);
+    return actual != 0 && actual >> 32 == mark >> 32 &&
+           ((uint32_t)actual == (uint32_t)mark || !(uint32_t)actual || !(uint32_t)mark);
 }

@@ -365,10 +365,10 @@ void und_files_make_directories(struct und_files *files, const struct und_run *r
     const int64_t end = directories_of(files, count);
     if (!parents || end <= parents->ready)
         return;
-    const int64_t own = (end + parents->step - 1 - parents->first) / parents->step;
+    const int64_t count_of_rank = (end + parents->step - 1 - parents->first) / parents->step;
     struct und_error error;
-    und_files_note(parents, own);
-    for (; parents->count < own; ++parents->count)
+    und_files_note(parents, count_of_rank);
+    for (; parents->count < count_of_rank; ++parents->count)
         if (!und_files_have_directory(parents, parents->count, true, &error))
             UND_DIE("%s", error.text);
     UND_MPI(MPI_Barrier(run->comm), "cannot wait for the directories of %s", files->path);

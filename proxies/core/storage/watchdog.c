@@ -189,8 +189,8 @@ void und_watch_dump(struct und_watch *watch, const struct und_stream *stream, in
 {
     if (!watch->running)
         return;
-    double files = stream->own.files;
-    for (int v = 0; stream->own.owner == UND_EACH_ROW && v < und_dump_of(stream, dump)->variable_count; ++v)
+    double files = stream->own_set.files;
+    for (int v = 0; stream->own_set.owner == UND_EACH_ROW && v < und_dump_of(stream, dump)->variable_count; ++v)
         files += (double)und_dump_of(stream, dump)->variables[v].shape[0];
     watch->earlier_s = watch->more_s;
     watch->more_s = (double)und_dump_bytes(und_dump_of(stream, dump)) * (double)stream->passes / slowest_bytes_per_s +

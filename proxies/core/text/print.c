@@ -50,11 +50,11 @@ static size_t put_hex(char *to, char letter, uint32_t code, int digits)
 
 static size_t put_escape(char *to, uint32_t code)
 {
-    static const char known[] = {'\t', 't', '\n', 'n', '\r', 'r'};
-    for (size_t i = 0; i < sizeof known; i += 2)
-        if (code == (uint32_t)known[i]) {
+    static const char escapes[] = {'\t', 't', '\n', 'n', '\r', 'r'};
+    for (size_t i = 0; i < sizeof escapes; i += 2)
+        if (code == (uint32_t)escapes[i]) {
             to[0] = '\\';
-            to[1] = known[i + 1];
+            to[1] = escapes[i + 1];
             return 2;
         }
     return code < 0x100     ? put_hex(to, 'x', code, 2)

@@ -32,13 +32,13 @@ static void add_block(uint32_t *state, const unsigned char *block)
                (turn(w[i - 2], 17) ^ turn(w[i - 2], 19) ^ w[i - 2] >> 10);
     memcpy(s, state, sizeof s);
     for (int i = 0; i < 64; ++i) {
-        const uint32_t one = s[7] + (turn(s[4], 6) ^ turn(s[4], 11) ^ turn(s[4], 25)) +
-                             ((s[4] & s[5]) ^ (~s[4] & s[6])) + constants[i] + w[i];
-        const uint32_t two =
+        const uint32_t first = s[7] + (turn(s[4], 6) ^ turn(s[4], 11) ^ turn(s[4], 25)) +
+                               ((s[4] & s[5]) ^ (~s[4] & s[6])) + constants[i] + w[i];
+        const uint32_t second =
             (turn(s[0], 2) ^ turn(s[0], 13) ^ turn(s[0], 22)) + ((s[0] & s[1]) ^ (s[0] & s[2]) ^ (s[1] & s[2]));
         memmove(s + 1, s, 7 * sizeof s[0]);
-        s[4] += one;
-        s[0] = one + two;
+        s[4] += first;
+        s[0] = first + second;
     }
     for (int i = 0; i < 8; ++i)
         state[i] += s[i];

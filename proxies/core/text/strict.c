@@ -82,14 +82,14 @@ static bool unexpected(struct und_strict *at, const char *key, const json_t *val
 /* The value of a key, or with NULL that in hand, is not what was expected. */
 static bool unexpected(struct und_strict *at, const char *key, const json_t *value, const char *format, ...)
 {
-    char wanted[512], found[128];
+    char wanted[512], actual[128];
     va_list list;
     va_start(list, format);
     vsnprintf(wanted, sizeof wanted, format, list);
     va_end(list);
     if (key)
         und_strict_key(at, key);
-    return und_strict_fail(at, "expected %s, found %s", wanted, shown(value, found, sizeof found));
+    return und_strict_fail(at, "expected %s, found %s", wanted, shown(value, actual, sizeof actual));
 }
 
 static bool is_listed(const char *word, const char *const *words)

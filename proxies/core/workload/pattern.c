@@ -41,10 +41,10 @@ enum und_type und_content_type(const struct und_content *content, enum und_type 
     return content->kind == UND_CONSTANT || content->kind == UND_SMOOTH ? type : UND_BYTE;
 }
 
-bool und_content_equal(const struct und_content *one, const struct und_content *other)
+bool und_content_equal(const struct und_content *content, const struct und_content *other)
 {
-    return one->kind == other->kind && !(one->compressibility < other->compressibility) &&
-           !(one->compressibility > other->compressibility);
+    return content->kind == other->kind && !(content->compressibility < other->compressibility) &&
+           !(content->compressibility > other->compressibility);
 }
 
 static void fill_random(unsigned char *bytes, uint64_t seed, double compressibility)
@@ -102,9 +102,9 @@ static void fill_values(unsigned char *bytes, uint64_t seed, enum und_type type,
 
 static bool little_endian(void)
 {
-    const uint16_t one = 1;
+    const uint16_t number = 1;
     unsigned char first;
-    memcpy(&first, &one, 1);
+    memcpy(&first, &number, 1);
     return first == 1;
 }
 

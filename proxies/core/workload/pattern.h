@@ -51,7 +51,7 @@ struct und_base *und_pattern_base(struct und_pattern *pattern, const struct und_
 
 /* The type as far as it matters to the content: UND_BYTE where all types have the same bytes. */
 enum und_type und_content_type(const struct und_content *content, enum und_type type);
-bool und_content_equal(const struct und_content *one, const struct und_content *other);
+bool und_content_equal(const struct und_content *content, const struct und_content *other);
 
 /* Bytes that one base takes, whole pages. */
 int64_t und_pattern_memory(int64_t largest_transfer_bytes);

@@ -127,12 +127,12 @@ static bool read_named(struct und_strict *at, const json_t *value, const char *k
     const char *name;
     if (!und_strict_text(at, value, key, &name))
         return false;
-    const json_t *found = json_object_get(numbers, name);
-    if (!found) {
+    const json_t *member = json_object_get(numbers, name);
+    if (!member) {
         und_strict_key(at, key);
         return und_strict_fail(at, "expected the name of %s, found \"%.100s\"", what, name);
     }
-    *number = (int)json_integer_value(found);
+    *number = (int)json_integer_value(member);
     return true;
 }
 
@@ -202,19 +202,20 @@ static bool read_open(struct und_strict *at, const json_t *value, struct reader 
 static bool read_operate(struct und_strict *at, const json_t *value, struct reader *reader)
 {
     static const char *const keys[] = {"operate", "runs", NULL};
-    struct und_operations *made = &reader->dump->operations[reader->operations++];
+    struct und_operations *operations = &reader->dump->operations[reader->operations++];
     int64_t sum;
     int kind;
     if (!und_strict_object(at, value, keys) || !und_strict_choice(at, value, "operate", und_bare_names, &kind) ||
-        !und_rows_read(at, value, "operations", reader->sets->ranks, INT64_MAX, &made->run_count, &made->runs, &sum))
+        !und_rows_read(at, value, "operations", reader->sets->ranks, INT64_MAX, &operations->run_count,
+                       &operations->runs, &sum))
         return false;
-    made->operation = (enum und_bare)kind;
+    operations->operation = (enum und_bare)kind;
     const bool goes_on = reader->next > reader->stream->instructions && reader->next[-1].code == UND_DO_OPERATE &&
-                         reader->next[-1].operations->operation == made->operation;
+                         reader->next[-1].operations->operation == operations->operation;
     if (reader->kinds & 1U << kind && !goes_on)
         return und_strict_fail(at, "operate: expected all of a kind one behind the other in a step");
     reader->kinds |= 1U << kind;
-    put(reader, UND_DO_OPERATE)->operations = made;
+    put(reader, UND_DO_OPERATE)->operations = operations;
     return true;
 }
 
@@ -361,15 +362,15 @@ static bool read_word(struct und_strict *at, const char *word, struct reader *re
                  {"wait_all", UND_DO_WAIT_ALL}};
     for (size_t i = 0; i < sizeof words / sizeof words[0]; ++i)
         if (strcmp(words[i].word, word) == 0) {
-            struct und_instruction *made = put(reader, words[i].code);
-            reader->begins = reader->begins || made->code == UND_DO_BEGIN;
-            if (made->code == UND_DO_REMOVE)
-                made->backup = strcmp(word, "rename") == 0;
-            if (made->code == UND_DO_SPREAD)
-                made->seconds = reader->dump->duration_s;
-            if (made->code == UND_DO_SYNC)
-                made->described = reader->stream->sync = true;
-            return made->code != UND_DO_SPREAD || made->seconds > 0 ||
+            struct und_instruction *instruction = put(reader, words[i].code);
+            reader->begins = reader->begins || instruction->code == UND_DO_BEGIN;
+            if (instruction->code == UND_DO_REMOVE)
+                instruction->backup = strcmp(word, "rename") == 0;
+            if (instruction->code == UND_DO_SPREAD)
+                instruction->seconds = reader->dump->duration_s;
+            if (instruction->code == UND_DO_SYNC)
+                instruction->described = reader->stream->sync = true;
+            return instruction->code != UND_DO_SPREAD || instruction->seconds > 0 ||
                    und_strict_fail(at, "expected a step with \"lasting\" of more than 0");
         }
     return und_strict_fail(at, "unknown instruction \"%.100s\"", word);
@@ -617,7 +618,7 @@ static bool read_steps(struct und_strict *at, const json_t *value, struct reader
 
 static bool check_moves(struct und_strict *at, const struct und_stream *stream)
 {
-    const bool rows = stream->own.owner == UND_EACH_ROW;
+    const bool rows = stream->own_set.owner == UND_EACH_ROW;
     for (int e = 0; e < stream->entry_count; ++e)
         for (int v = 0; v < stream->entries[e].variable_count; ++v) {
             const struct und_variable *variable = &stream->entries[e].variables[v];
@@ -642,8 +643,8 @@ static bool check_moves(struct und_strict *at, const struct und_stream *stream)
 /* In each step: open before moves, close behind them, unless the stream closes its files behind their last use. */
 static bool check_order(struct und_strict *at, const struct und_stream *stream)
 {
-    const bool numbered = stream->own.numbered && !stream->stays_open && stream->source < 0;
-    const bool rows = stream->own.owner == UND_EACH_ROW;
+    const bool numbered = stream->own_set.numbered && !stream->stays_open && stream->source < 0;
+    const bool rows = stream->own_set.owner == UND_EACH_ROW;
     bool is_open = false, opened = false; /* since the content began */
     for (int s = 0; s < stream->step_count; ++s)
         for (int i = 0; i < stream->steps[s].instruction_count; ++i) {
@@ -657,7 +658,7 @@ static bool check_order(struct und_strict *at, const struct und_stream *stream)
                 return und_strict_fail(at, "steps[%d]: expected no close, since the stream has close_last", s);
             if (here->code == UND_DO_OPERATE && !is_open && !rows && und_step_has(&stream->steps[s], UND_DO_OPEN))
                 return und_strict_fail(at, "steps[%d]: expected operate behind open, before close", s);
-            if (here->code == UND_DO_BEGIN && !stream->own.numbered && stream->source < 0)
+            if (here->code == UND_DO_BEGIN && !stream->own_set.numbered && stream->source < 0)
                 return und_strict_fail(at, "steps[%d]: expected no begin, since the set has no index", s);
             opened = opened && here->code != UND_DO_BEGIN;
             if (here->code == UND_DO_OPEN && opened && numbered)
@@ -689,27 +690,28 @@ static bool has_moves(const struct und_stream *stream)
 
 static bool check_rules(struct und_strict *at, const struct und_stream *stream)
 {
-    const bool rows = stream->own.owner == UND_EACH_ROW, reads = stream->operation == UND_READS;
+    const bool rows = stream->own_set.owner == UND_EACH_ROW, reads = stream->operation == UND_READS;
     const bool looks_up = stream->lookups.every_bytes > 0, moves = has_moves(stream);
     const struct {
         bool wrong;
         const char *what;
     } rules[] = {
-        {stream->in_turn && (rows || stream->own.owner == UND_EACH_RANK || stream->own.names > 0),
+        {stream->in_turn && (rows || stream->own_set.owner == UND_EACH_RANK || stream->own_set.names > 0),
          "in_turn: expected a set of files of several ranks with the index k"},
         {stream->passes > 1 && !reads, "repeat: expected reads"},
         {looks_up && (reads || rows || stream->order.rule != UND_CONSECUTIVE),
          "lookups: expected writes in the order of their bytes to files of ranks"},
         {stream->flush_bytes + stream->sync_bytes > 0 && reads, "flush_bytes: expected writes"},
         {reads != (stream->opening == UND_OPEN_READ) && moves, "mode: expected read for reads, and another for writes"},
-        {stream->stays_open && stream->own.numbered && !reads && moves && stream->opening != UND_OPEN_KEEP,
+        {stream->stays_open && stream->own_set.numbered && !reads && moves && stream->opening != UND_OPEN_KEEP,
          "close_last: expected an open that keeps what is there"},
-        {!stream->own.numbered && stream->source < 0 && !reads && moves && stream->opening != UND_OPEN_KEEP,
+        {!stream->own_set.numbered && stream->source < 0 && !reads && moves && stream->opening != UND_OPEN_KEEP,
          "mode: expected keep, since the set has no index"},
         {rows && stream->stays_open, "close_last: expected false in files of each row"},
-        {stream->stays_open && stream->own.names == 0 && stream->source < 0,
+        {stream->stays_open && stream->own_set.names == 0 && stream->source < 0,
          "close_last: expected a set with an index that comes again, or none"},
-        {stream->own.tree && has_other_than_calls(stream), "expected calls and compute alone with a set of callers"},
+        {stream->own_set.tree && has_other_than_calls(stream),
+         "expected calls and compute alone with a set of callers"},
         {stream->chunk_bytes > UINT32_MAX, "chunk_bytes: expected at most 4294967295, since HDF5 has no larger chunks"},
     };
     for (size_t i = 0; i < sizeof rules / sizeof rules[0]; ++i)
@@ -729,9 +731,9 @@ static bool join(struct und_strict *at, const struct reader *reader, struct und_
         return und_strict_fail(at, "expected behind or last with a stream of the set %s, since others have used it",
                                reader->sets->all[reader->set].name);
     if (stream->source >= 0) {
-        stream->own.numbered = true;
-        stream->own.names = 1;
-        stream->own.prepared = false;
+        stream->own_set.numbered = true;
+        stream->own_set.names = 1;
+        stream->own_set.prepared = false;
         streams[base].notes_places = streams[base].notes_places || stream->notes_places;
         stream->notes_places = false;
         return und_dump_time(stream, 0) >= und_dump_time(&streams[base], 0) ||
@@ -763,10 +765,10 @@ static bool take_set(struct und_strict *at, struct reader *reader, struct und_st
     if (reader->set < 0)
         return und_strict_fail(at, "expected an open, or the key set");
     int *owner = &reader->sets->owners[reader->set];
-    stream->own = reader->sets->all[reader->set];
+    stream->own_set = reader->sets->all[reader->set];
     reader->sets->all[reader->set].tree = NULL; /* it is the stream's */
-    stream->own.name = stream->set_name = und_text_copy(stream->own.name);
-    stream->set = &stream->own;
+    stream->own_set.name = stream->set_name = und_text_copy(stream->own_set.name);
+    stream->set = &stream->own_set;
     if (!stream->set_name)
         return und_strict_no_memory(at);
     if (*owner < 0) {
@@ -775,9 +777,9 @@ static bool take_set(struct und_strict *at, struct reader *reader, struct und_st
             return und_strict_fail(at, "expected neither behind nor last, since no stream has used the set before");
         return true;
     }
-    stream->own.files = files_of(stream);
-    stream->own.files_in_directory = reader->files_in_directory;
-    stream->set = &streams[*owner].own;
+    stream->own_set.files = files_of(stream);
+    stream->own_set.files_in_directory = reader->files_in_directory;
+    stream->set = &streams[*owner].own_set;
     return join(at, reader, streams, s);
 }
 

@@ -112,7 +112,7 @@ int und_stream_contents(const struct und_stream *stream)
 
 bool und_stream_reuses(const struct und_stream *stream)
 {
-    return stream->own.names > 0 && stream->own.numbered;
+    return stream->own_set.names > 0 && stream->own_set.numbered;
 }
 
 bool und_stream_updates(const struct und_stream *stream)
@@ -129,13 +129,13 @@ bool und_stream_rewrites(const struct und_stream *stream)
 bool und_stream_lasts(const struct und_stream *stream, int dump)
 {
     return !und_stream_reuses(stream) ||
-           und_stream_content(stream, dump) >= und_stream_contents(stream) - stream->own.names;
+           und_stream_content(stream, dump) >= und_stream_contents(stream) - stream->own_set.names;
 }
 
 int und_stream_set(const struct und_stream *stream, int dump)
 {
     const int content = und_stream_content(stream, dump);
-    return und_stream_reuses(stream) ? (int)(content % stream->own.names) : content;
+    return und_stream_reuses(stream) ? (int)(content % stream->own_set.names) : content;
 }
 
 static int64_t moved_by(const struct und_instruction *body, int count)
@@ -180,8 +180,8 @@ void und_streams_free(struct und_stream *streams, int count)
             und_skew_free(&stream->entries[e].skew);
             und_calls_free(&stream->entries[e].calls);
         }
-        if (stream->own.tree)
-            und_tree_free(stream->own.tree);
+        if (stream->own_set.tree)
+            und_tree_free(stream->own_set.tree);
         free(stream->entries);
         free(stream->steps);
         free(stream->instructions);

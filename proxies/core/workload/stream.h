@@ -131,8 +131,8 @@ struct und_stream {
     bool sync;
     struct und_content content;
 
-    char *set_name;          /* of its own, where that is not the stream's; NULL: it is */
-    struct und_file_set own; /* its files, where they are not those of another stream */
+    char *set_name;              /* of its own, where that is not the stream's; NULL: it is */
+    struct und_file_set own_set; /* its files, where they are not those of another stream */
     const struct und_file_set *set;
     int behind;        /* the stream behind whose bytes this one writes; -1: none */
     int followed_by;   /* the one that writes behind the bytes of this; -1: none */
@@ -189,7 +189,7 @@ bool und_stream_rewrites(const struct und_stream *stream);
 /* Is there one set for all time, to which each dump is added? */
 static inline bool und_stream_grows(const struct und_stream *stream)
 {
-    return !stream->own.numbered;
+    return !stream->own_set.numbered;
 }
 
 /* Bytes of one dump over all ranks, as it stands now; -1 when they do not fit 63 bits. */

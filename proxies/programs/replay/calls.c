@@ -178,8 +178,8 @@ static ssize_t moved_one(enum moving moving, ssize_t moved, int descriptor, cons
         const void *from;
         void *base;
     } same = {.from = data};
-    const struct iovec one = {.iov_base = same.base, .iov_len = bytes};
-    return moved == (ssize_t)bytes ? moved : moved_all(moving, moved, descriptor, &one, 1, offset);
+    const struct iovec part = {.iov_base = same.base, .iov_len = bytes};
+    return moved == (ssize_t)bytes ? moved : moved_all(moving, moved, descriptor, &part, 1, offset);
 }
 
 static ssize_t checked(ssize_t result, int descriptor, const char *doing)

@@ -358,7 +358,7 @@ static char *claim_text(const struct und_run *run, const struct system *here, co
 static struct process *gather(MPI_Comm comm, const struct system *here, int *count, int *nodes)
 {
     static const char failed[] = "cannot gather the processes of the run";
-    struct process mine = {.pid = getpid(), .start = start_of(getpid())};
+    struct process process = {.pid = getpid(), .start = start_of(getpid())};
     int64_t pids[2] = {here->pids, -here->pids};
     MPI_Comm node;
     int rank;
@@ -367,7 +367,7 @@ static struct process *gather(MPI_Comm comm, const struct system *here, int *cou
     MPI_Comm_size(node, count);
     struct process *all = malloc((size_t)*count * sizeof *all);
     UND_CHECK(all, "no memory for the processes of a node");
-    UND_MPI(MPI_Gather(&mine, 2, MPI_INT64_T, all, 2, MPI_INT64_T, 0, node), failed);
+    UND_MPI(MPI_Gather(&process, 2, MPI_INT64_T, all, 2, MPI_INT64_T, 0, node), failed);
     UND_MPI(MPI_Allreduce(MPI_IN_PLACE, pids, 2, MPI_INT64_T, MPI_MAX, node), failed);
     *nodes = rank != 0 ? 0 : pids[0] == -pids[1] ? 1 : 2;
     UND_MPI(MPI_Allreduce(MPI_IN_PLACE, nodes, 1, MPI_INT, MPI_SUM, comm), failed);
@@ -396,9 +396,9 @@ bool und_claim_make(const struct und_run *run, struct und_error *error)
     struct process *processes = gather(run->comm, &here, &count, &nodes);
     char *text = run->rank == 0 ? claim_text(run, &here, processes, count, nodes) : NULL;
     free(processes);
-    const bool made = und_agree(run->rank != 0 || write_claim(run, text, error), run->comm, error);
+    const bool claimed = und_agree(run->rank != 0 || write_claim(run, text, error), run->comm, error);
     free(text);
-    if (made)
+    if (claimed)
         und_directory_share_claim(run->directory, run->comm);
-    return made;
+    return claimed;
 }

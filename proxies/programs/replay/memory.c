@@ -23,10 +23,10 @@ static int64_t number_in(const char *path, const char *key)
         char *end;
         if (strncmp(line, key, length) != 0)
             continue;
-        const long long found = strtoll(line + length, &end, 10);
+        const long long value = strtoll(line + length, &end, 10);
         if (end == line + length)
             break;
-        number = found;
+        number = value;
     }
     fclose(file);
     return number;

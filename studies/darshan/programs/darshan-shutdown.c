@@ -112,13 +112,13 @@ static shutdown_bench *find_bench(const char **library, struct und_error *error)
 {
     void *symbol = dlsym(RTLD_DEFAULT, "darshan_shutdown_bench");
     shutdown_bench *bench = NULL;
-    Dl_info found;
+    Dl_info library_info;
     if (!symbol) {
         und_fail(error, "no Darshan runtime with darshan_shutdown_bench is preloaded; set LD_PRELOAD to the path of "
                         "its libdarshan.so, of Darshan 3.1 or later with MPI, for the ranks");
         return NULL;
     }
-    *library = dladdr(symbol, &found) && found.dli_fname ? found.dli_fname : "";
+    *library = dladdr(symbol, &library_info) && library_info.dli_fname ? library_info.dli_fname : "";
     memcpy(&bench, &symbol, sizeof bench); /* ISO C converts no object pointer to a function's */
     return bench;
 }
@@ -174,7 +174,7 @@ static struct {
         struct timespec written;
         int64_t bytes;
     } logs[WORKLOADS];
-} found;
+} written_logs;
 
 static int see_log(const char *path, const struct stat *status, int kind, struct FTW *place)
 {
@@ -182,19 +182,19 @@ static int see_log(const char *path, const struct stat *status, int kind, struct
     const char *end = strrchr(path, '.');
     if (kind != FTW_F || !end || strcmp(end, ".darshan") != 0)
         return 0;
-    if (found.count < WORKLOADS) {
-        struct log *log = &found.logs[found.count];
+    if (written_logs.count < WORKLOADS) {
+        struct log *log = &written_logs.logs[written_logs.count];
         snprintf(log->path, sizeof log->path, "%s", path);
         log->written = status->st_mtim;
         log->bytes = status->st_size;
     }
-    ++found.count;
+    ++written_logs.count;
     return 0;
 }
 
-static int by_time(const void *one, const void *other)
+static int by_time(const void *first, const void *other)
 {
-    const struct timespec *a = &((const struct log *)one)->written, *b = &((const struct log *)other)->written;
+    const struct timespec *a = &((const struct log *)first)->written, *b = &((const struct log *)other)->written;
     if (a->tv_sec != b->tv_sec)
         return a->tv_sec < b->tv_sec ? -1 : 1;
     return (a->tv_nsec > b->tv_nsec) - (a->tv_nsec < b->tv_nsec);
@@ -202,12 +202,12 @@ static int by_time(const void *one, const void *other)
 
 static void find_logs(const char *directory)
 {
-    memset(&found, 0, sizeof found);
+    memset(&written_logs, 0, sizeof written_logs);
     UND_CHECK(nftw(directory, see_log, 16, FTW_PHYS) == 0, "cannot list %s", directory);
-    if (found.count != WORKLOADS)
-        UND_DIE("%s: Darshan wrote %d logs there, expected %d; see its messages above", directory, found.count,
+    if (written_logs.count != WORKLOADS)
+        UND_DIE("%s: Darshan wrote %d logs there, expected %d; see its messages above", directory, written_logs.count,
                 WORKLOADS);
-    qsort(found.logs, WORKLOADS, sizeof found.logs[0], by_time);
+    qsort(written_logs.logs, WORKLOADS, sizeof written_logs.logs[0], by_time);
 }
 
 static int remove_one(const char *path, const struct stat *status, int kind, struct FTW *place)
@@ -226,12 +226,13 @@ struct capture {
 
 static struct capture begin_capture(void)
 {
-    struct capture made = {tmpfile(), -1};
-    UND_CHECK(made.file, "cannot create a temporary file");
+    struct capture capture = {tmpfile(), -1};
+    UND_CHECK(capture.file, "cannot create a temporary file");
     fflush(stderr);
-    made.standard = dup(STDERR_FILENO);
-    UND_CHECK(made.standard >= 0 && dup2(fileno(made.file), STDERR_FILENO) >= 0, "cannot redirect standard error");
-    return made;
+    capture.standard = dup(STDERR_FILENO);
+    UND_CHECK(capture.standard >= 0 && dup2(fileno(capture.file), STDERR_FILENO) >= 0,
+              "cannot redirect standard error");
+    return capture;
 }
 
 /* Times by workload; what else was printed goes to standard error. */
@@ -283,11 +284,11 @@ static void measure(shutdown_bench *bench, const char *directory, int sample, bo
         if (sample < 0)
             json_decref(seconds[w]);
         else
-            json_array_append_new(samples,
-                                  json_pack("{s:i, s:s, s:I, s:o}", "sample", sample, "workload", workloads[w],
-                                            "log_bytes", (json_int_t)found.logs[w].bytes, "seconds", seconds[w]));
+            json_array_append_new(samples, json_pack("{s:i, s:s, s:I, s:o}", "sample", sample, "workload", workloads[w],
+                                                     "log_bytes", (json_int_t)written_logs.logs[w].bytes, "seconds",
+                                                     seconds[w]));
         if (!kept)
-            UND_CHECK(unlink(found.logs[w].path) == 0, "cannot remove %s", found.logs[w].path);
+            UND_CHECK(unlink(written_logs.logs[w].path) == 0, "cannot remove %s", written_logs.logs[w].path);
     }
 }
 
@@ -298,7 +299,8 @@ static void keep_logs(const char *directory)
         snprintf(path, sizeof path, "%s/%s.darshan", directory, workloads[w]);
         if (access(path, F_OK) == 0)
             UND_DIE("%s: exists already", path);
-        UND_CHECK(rename(found.logs[w].path, path) == 0, "cannot rename %s to %s", found.logs[w].path, path);
+        UND_CHECK(rename(written_logs.logs[w].path, path) == 0, "cannot rename %s to %s", written_logs.logs[w].path,
+                  path);
     }
 }
 

@@ -89,10 +89,10 @@ struct und_file {
     int64_t settings[UND_MAX_SETTINGS];
     MPI_Comm comm;
     int64_t group;
-    int64_t step;         /* ADIOS' handle while a step is open, else 0 */
-    ADIOS_FILE *read;     /* NULL: the file is written */
-    ADIOS_VARINFO *found; /* the variable that `define` named last */
-    int read_step;        /* of that variable */
+    int64_t step;            /* ADIOS' handle while a step is open, else 0 */
+    ADIOS_FILE *read;        /* NULL: the file is written */
+    ADIOS_VARINFO *variable; /* the variable that `define` named last */
+    int read_step;           /* of that variable */
     bool append;
     int rank, ranks;        /* of comm */
     int64_t bytes;          /* of a step of this rank, at most; of one to come, as the one before */
@@ -251,13 +251,13 @@ static bool is_whole(const struct und_directory *directory, const char *path, st
     const int descriptor = open(und_directory_name(directory, path), O_RDONLY | O_CLOEXEC);
     const off_t bytes = descriptor < 0 ? -1 : lseek(descriptor, 0, SEEK_END);
     const ssize_t read = bytes < TAIL_BYTES ? 0 : pread(descriptor, tail, TAIL_BYTES, bytes - TAIL_BYTES);
-    const bool found = read == TAIL_BYTES, failed = bytes < 0 || read < 0;
+    const bool has_tail = read == TAIL_BYTES, failed = bytes < 0 || read < 0;
     const int code = errno;
     if (descriptor >= 0)
         close(descriptor);
     if (failed)
         return und_fail(error, "%s", strerror(code));
-    if (found) {
+    if (has_tail) {
         memcpy(index, tail, sizeof index);
         if (tail[TAIL_BYTES - 1] == ADIOS_VERSION_BP_FORMAT && index[0] <= index[1] && index[1] <= index[2] &&
             index[2] <= (uint64_t)bytes - TAIL_BYTES)
@@ -398,11 +398,11 @@ static int64_t rows_of_step(const ADIOS_VARBLOCK *blocks, int count)
 static bool find_step(struct und_file *file, const struct und_dataset *dataset)
 {
     int64_t row = 0;
-    if (adios_inq_var_blockinfo(file->read, file->found) != err_no_error)
+    if (adios_inq_var_blockinfo(file->read, file->variable) != err_no_error)
         fail(file, "find the steps of ", dataset->name);
-    const ADIOS_VARBLOCK *blocks = file->found->blockinfo;
-    for (int step = 0; step < file->found->nsteps; blocks += file->found->nblocks[step++]) {
-        const int64_t rows = rows_of_step(blocks, file->found->nblocks[step]);
+    const ADIOS_VARBLOCK *blocks = file->variable->blockinfo;
+    for (int step = 0; step < file->variable->nsteps; blocks += file->variable->nblocks[step++]) {
+        const int64_t rows = rows_of_step(blocks, file->variable->nblocks[step]);
         file->read_step = step;
         if (row == dataset->first_row)
             return rows == dataset->shape[0];
@@ -413,14 +413,14 @@ static bool find_step(struct und_file *file, const struct und_dataset *dataset)
 
 static void find_variable(struct und_file *file, const struct und_dataset *dataset)
 {
-    adios_free_varinfo(file->found);
+    adios_free_varinfo(file->variable);
     file->read_step = 0;
-    file->found = adios_inq_var(file->read, dataset->name);
-    if (!file->found)
+    file->variable = adios_inq_var(file->read, dataset->name);
+    if (!file->variable)
         fail(file, "find ", dataset->name);
-    bool same = file->found->ndim == dataset->ndims && file->found->type == adios_type(dataset->type);
+    bool same = file->variable->ndim == dataset->ndims && file->variable->type == adios_type(dataset->type);
     for (int d = file->append; same && d < dataset->ndims; ++d)
-        same = file->found->dims[d] == (uint64_t)dataset->shape[d];
+        same = file->variable->dims[d] == (uint64_t)dataset->shape[d];
     if (!same || (file->append && !find_step(file, dataset)))
         UND_DIE("adios: %s of %s has another shape than the workload says", dataset->name, file->path);
 }
@@ -475,8 +475,8 @@ static void read_box(struct und_file *file, const struct und_dataset *dataset, c
     if (!selection)
         fail(file, "select a part of ", dataset->name);
     watch_io(true);
-    check(adios_schedule_read_byid(file->read, selection, file->found->varid, file->read_step, 1, data), file, "read ",
-          dataset->name);
+    check(adios_schedule_read_byid(file->read, selection, file->variable->varid, file->read_step, 1, data), file,
+          "read ", dataset->name);
     check(adios_perform_reads(file->read, 1), file, "read ", dataset->name);
     watch_io(false);
     check_io(file, "read ");
@@ -506,7 +506,7 @@ static void sync_file(struct und_file *file)
 static void close_file(struct und_file *file)
 {
     if (file->read) {
-        adios_free_varinfo(file->found);
+        adios_free_varinfo(file->variable);
         check(adios_read_close(file->read), file, "close ", NULL);
     } else {
         if (file->step != 0)

@@ -398,11 +398,11 @@ static const double *beside(const struct chimera *star, int c, int ray, int side
 static void mix(struct chimera *star, int ray)
 {
     for (int c = 0; c < COUPLED; ++c) {
-        double *own = of_ray(star, coupled[c], ray);
+        double *cells = of_ray(star, coupled[c], ray);
         for (int side = 0; side < SIDES; ++side) {
             const double *other = beside(star, c, ray, side);
             for (int i = 0; i < NX; ++i)
-                own[i] += 0.002 * (other[i] - own[i]);
+                cells[i] += 0.002 * (other[i] - cells[i]);
         }
     }
 }
@@ -613,7 +613,7 @@ static void advance(struct chimera *star)
 /* The calls of the application: the size of the group, its scalars, its arrays. */
 static void write_restart(const struct chimera *star)
 {
-    static const int32_t one = 1;
+    static const int32_t single = 1;
     const int32_t sizes[] = {NX, NX + 1, NY, NY + 1, NZ, NZ + 1, NEZ, NNU, NNU + 1, NNC};
     const struct {
         const char *name;
@@ -637,8 +637,8 @@ static void write_restart(const struct chimera *star)
                   {"n_proc_y", &star->along_theta},
                   {"n_proc_z", &star->along_phi},
                   {"cycle", &star->cycle},
-                  {"nz_hyperslabs", &one},
-                  {"my_hyperslab_group", &one},
+                  {"nz_hyperslabs", &single},
+                  {"my_hyperslab_group", &single},
                   {"nz_hyperslab_width", &sizes[4]}};
     const struct {
         const char *name;

@@ -65,10 +65,10 @@ void *skeleton_array(const struct skeleton *run, const char *name, size_t count,
 {
     if (count == 0)
         return NULL;
-    void *made = count <= SIZE_MAX / element_bytes ? calloc(count, element_bytes) : NULL;
-    if (!made)
+    void *array = count <= SIZE_MAX / element_bytes ? calloc(count, element_bytes) : NULL;
+    if (!array)
         skeleton_die(run, "%s: no memory for %zu elements of %zu bytes", name, count, element_bytes);
-    return made;
+    return array;
 }
 
 static uint64_t next_random(uint64_t *state) /* xorshift64*: Vigna 2016 */
@@ -96,14 +96,14 @@ void skeleton_fill(const struct skeleton *run, void *data, size_t count, enum sk
         const float single = (float)real;
         const uint32_t four = (uint32_t)whole;
         const uint16_t two = (uint16_t)whole;
-        const uint8_t one = (uint8_t)whole;
+        const uint8_t byte = (uint8_t)whole;
         memcpy(at,
                type == SKELETON_F64   ? (const void *)&real
                : type == SKELETON_F32 ? (const void *)&single
                : bytes == 8           ? (const void *)&whole
                : bytes == 4           ? (const void *)&four
                : bytes == 2           ? (const void *)&two
-                                      : (const void *)&one,
+                                      : (const void *)&byte,
                bytes);
     }
 }

@@ -154,8 +154,9 @@ INTERCEPT_MPI(COMMUNICATION, Waitany, (int n, req_t q[], int *index, stat_t *s),
 INTERCEPT_MPI(COMMUNICATION, Waitsome, (int n, req_t q[], int *done, int index[], stat_t s[]), (n, q, done, index, s))
 INTERCEPT_MPI(COMMUNICATION, Test, (req_t * q, int *flag, stat_t *s), (q, flag, s))
 INTERCEPT_MPI(COMMUNICATION, Testall, (int n, req_t q[], int *flag, stat_t s[]), (n, q, flag, s))
-INTERCEPT_MPI(COMMUNICATION, Comm_dup, (MPI_Comm c, MPI_Comm *made), (c, made))
-INTERCEPT_MPI(COMMUNICATION, Comm_split, (MPI_Comm c, int color, int key, MPI_Comm *made), (c, color, key, made))
+INTERCEPT_MPI(COMMUNICATION, Comm_dup, (MPI_Comm c, MPI_Comm *new_comm), (c, new_comm))
+INTERCEPT_MPI(COMMUNICATION, Comm_split, (MPI_Comm c, int color, int key, MPI_Comm *new_comm),
+              (c, color, key, new_comm))
 INTERCEPT_MPI(COMMUNICATION, Comm_free, (MPI_Comm * c), (c))
 
 INTERCEPT_MPI(IO, File_open, (MPI_Comm c, const char *path, int mode, MPI_Info i, MPI_File *f), (c, path, mode, i, f))
@@ -183,12 +184,12 @@ INTERCEPT_MPI(IO, File_read_at_all, (MPI_File f, MPI_Offset at, void *b, int n, 
 /* The next definition of the name: the C library's, or that of a profiler that was loaded before. */
 static void next_definition(const char *name, void *function)
 {
-    void *const found = dlsym(RTLD_NEXT, name);
-    if (!found) {
+    void *const definition = dlsym(RTLD_NEXT, name);
+    if (!definition) {
         und_print(stderr, "skeleton: %s: the C library has no such function", name);
         abort();
     }
-    memcpy(function, &found, sizeof found);
+    memcpy(function, &definition, sizeof definition);
 }
 
 #define INTERCEPT(result, name, parameters, arguments) \

@@ -15,20 +15,20 @@ static const char CGROUPS[] = "/sys/fs/cgroup";
 static double number_in(const char *path, const char *word)
 {
     char line[256];
-    double found = -1;
+    double number = -1;
     FILE *file = fopen(path, "r");
-    while (file && found < 0 && fgets(line, sizeof line, file)) {
+    while (file && number < 0 && fgets(line, sizeof line, file)) {
         char *end;
         const size_t length = strlen(word);
         if (strncmp(line, word, length) != 0)
             continue;
-        found = strtod(line + length, &end);
+        number = strtod(line + length, &end);
         if (end == line + length)
-            found = -1;
+            number = -1;
     }
     if (file)
         fclose(file);
-    return found;
+    return number;
 }
 
 /* What a control group leaves to use: its limit less its use, of which the page cache can be taken back. */
@@ -47,10 +47,10 @@ static double left_in(const char *group, const char *limit_file, const char *use
     return left < limit ? left : limit;
 }
 
-static void take_smaller(double found, double *least)
+static void take_smaller(double value, double *least)
 {
-    if (found >= 0 && found < *least)
-        *least = found;
+    if (value >= 0 && value < *least)
+        *least = value;
 }
 
 /* The group of this process and all above it; each may have a limit. */
@@ -95,10 +95,10 @@ static double free_memory(void)
 /* Does what is written there take the memory of the node? */
 static bool is_memory(const struct skeleton *run)
 {
-    struct statfs found;
-    if (fstatfs(run->directory, &found) != 0)
+    struct statfs status;
+    if (fstatfs(run->directory, &status) != 0)
         return false;
-    const unsigned long magic = (unsigned long)found.f_type & 0xffffffffUL;
+    const unsigned long magic = (unsigned long)status.f_type & 0xffffffffUL;
     return magic == 0x01021994 || magic == 0x858458f6; /* tmpfs, ramfs */
 }
 

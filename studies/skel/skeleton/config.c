@@ -17,15 +17,15 @@ static void decode(char *text)
     static const struct {
         const char *name;
         char character;
-    } known[] = {{"&amp;", '&'}, {"&lt;", '<'}, {"&gt;", '>'}, {"&quot;", '"'}, {"&apos;", '\''}};
+    } entities[] = {{"&amp;", '&'}, {"&lt;", '<'}, {"&gt;", '>'}, {"&quot;", '"'}, {"&apos;", '\''}};
     char *to = text;
     while (*text) {
         size_t length = 1;
         char character = *text, *end;
-        for (size_t i = 0; i < sizeof known / sizeof known[0]; ++i)
-            if (strncmp(text, known[i].name, strlen(known[i].name)) == 0) {
-                length = strlen(known[i].name);
-                character = known[i].character;
+        for (size_t i = 0; i < sizeof entities / sizeof entities[0]; ++i)
+            if (strncmp(text, entities[i].name, strlen(entities[i].name)) == 0) {
+                length = strlen(entities[i].name);
+                character = entities[i].character;
             }
         if (strncmp(text, "&#", 2) == 0 && isdigit((unsigned char)text[2])) {
             const long code = strtol(text + 2, &end, 10);
@@ -78,15 +78,15 @@ static bool is_empty(const struct tag *tag)
 }
 
 /* The next tag from `at` on that is in no comment. */
-static bool next_tag(const char *at, struct tag *found)
+static bool next_tag(const char *at, struct tag *tag)
 {
     while ((at = strchr(at, '<')) && strncmp(at, "<!--", 4) == 0)
         if (!(at = strstr(at, "-->")))
             return false;
-    if (!at || !(found->close = strchr(at, '>')))
+    if (!at || !(tag->close = strchr(at, '>')))
         return false;
-    found->begin = at;
-    found->name_bytes = 1 + strcspn(at + 2, " \t\r\n/>"); /* of an end tag with its '/' */
+    tag->begin = at;
+    tag->name_bytes = 1 + strcspn(at + 2, " \t\r\n/>"); /* of an end tag with its '/' */
     return true;
 }
 
@@ -97,7 +97,7 @@ struct method_element {
 };
 
 /* The next <method> (or <transport>) from `at` on that is in no comment. */
-static bool next_method(const char *at, struct method_element *found)
+static bool next_method(const char *at, struct method_element *element)
 {
     struct tag tag;
     for (; next_tag(at, &tag); at = tag.close) {
@@ -108,10 +108,10 @@ static bool next_method(const char *at, struct method_element *found)
         const char *end = is_empty(&tag) ? tag.close + 1 : strstr(tag.close, end_tag);
         if (!end)
             return false;
-        found->begin = tag.begin;
-        found->end = is_empty(&tag) ? end : end + strlen(end_tag);
-        if (attribute(tag.begin, tag.close, "group", found->group, sizeof found->group) &&
-            attribute(tag.begin, tag.close, "method", found->method, sizeof found->method))
+        element->begin = tag.begin;
+        element->end = is_empty(&tag) ? end : end + strlen(end_tag);
+        if (attribute(tag.begin, tag.close, "group", element->group, sizeof element->group) &&
+            attribute(tag.begin, tag.close, "method", element->method, sizeof element->method))
             return true;
     }
     return false;
@@ -215,9 +215,9 @@ bool skeleton_method_has_timers(const struct skeleton *run, const char *group)
 static char *replace_methods(struct skeleton *run, const char *text)
 {
     const char *parameters = run->options.parameters ? run->options.parameters : "";
-    char *made = NULL;
+    char *replaced = NULL;
     size_t bytes = 0;
-    FILE *out = open_memstream(&made, &bytes);
+    FILE *out = open_memstream(&replaced, &bytes);
     if (!out)
         skeleton_die(run, "no memory for %s", run->options.config);
     struct method_element element = {.end = text};
@@ -230,7 +230,7 @@ static char *replace_methods(struct skeleton *run, const char *text)
     fputs(done, out);
     if (fclose(out) != 0)
         skeleton_die(run, "no memory for %s", run->options.config);
-    return made;
+    return replaced;
 }
 
 static char *read_text(struct skeleton *run, const char *path)
@@ -295,9 +295,9 @@ void skeleton_prepare_config(struct skeleton *run)
     if (run->rank == 0) {
         run->config_text = read_text(run, options->config);
         if (options->method) {
-            char *made = replace_methods(run, run->config_text);
+            char *replaced = replace_methods(run, run->config_text);
             free(run->config_text);
-            run->config_text = made;
+            run->config_text = replaced;
         }
         bytes = (int64_t)strlen(run->config_text) + 1;
     }

@@ -97,10 +97,10 @@ static void close_listing(const struct listing *listing)
 
 static bool is_regular(int directory, const char *name, int64_t *bytes)
 {
-    struct stat found;
-    if (fstatat(directory, name, &found, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(found.st_mode))
+    struct stat status;
+    if (fstatat(directory, name, &status, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(status.st_mode))
         return false;
-    *bytes = (int64_t)found.st_size;
+    *bytes = (int64_t)status.st_size;
     return true;
 }
 
@@ -184,10 +184,10 @@ void skeleton_remove_all(const struct skeleton *run)
 bool skeleton_file_exists(const struct skeleton *run, const char *name)
 {
     char folder[NAME_BYTES + 8];
-    struct stat found;
+    struct stat status;
     snprintf(folder, sizeof folder, "%s.dir", name);
-    return fstatat(run->directory, name, &found, AT_SYMLINK_NOFOLLOW) == 0 ||
-           fstatat(run->directory, folder, &found, AT_SYMLINK_NOFOLLOW) == 0;
+    return fstatat(run->directory, name, &status, AT_SYMLINK_NOFOLLOW) == 0 ||
+           fstatat(run->directory, folder, &status, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
 /* ---- The run directory ---- */

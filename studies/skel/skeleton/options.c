@@ -79,13 +79,13 @@ static bool read_barriers(const char *text, unsigned *bits)
         return true;
     while (*text) {
         const size_t length = strcspn(text, ",");
-        int known = 0;
-        while (known < BARRIERS && (strlen(skeleton_barrier_names[known]) != length ||
-                                    strncmp(skeleton_barrier_names[known], text, length) != 0))
-            ++known;
-        if (known == BARRIERS)
+        int bit = 0;
+        while (bit < BARRIERS && (strlen(skeleton_barrier_names[bit]) != length ||
+                                  strncmp(skeleton_barrier_names[bit], text, length) != 0))
+            ++bit;
+        if (bit == BARRIERS)
             return false;
-        *bits |= 1U << known;
+        *bits |= 1U << bit;
         text += length + (text[length] == ',');
     }
     return *bits != 0;

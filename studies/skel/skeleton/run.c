@@ -45,10 +45,11 @@ static void check_parameters(struct skeleton *run, const char *text)
     while (*text) {
         const char *name = text + strspn(text, " ;,");
         const size_t length = strcspn(name, "= ;,");
-        bool known = length == 0;
+        bool is_parameter = length == 0;
         for (size_t i = 0; i < sizeof known_parameters / sizeof known_parameters[0]; ++i)
-            known = known || (strlen(known_parameters[i]) == length && strncmp(known_parameters[i], name, length) == 0);
-        if (!known)
+            is_parameter = is_parameter ||
+                           (strlen(known_parameters[i]) == length && strncmp(known_parameters[i], name, length) == 0);
+        if (!is_parameter)
             skeleton_leave(run, 0,
                            "--parameters %.*s: no method of ADIOS 1.13.1 has this parameter; expected num_aggregators, "
                            "num_ost, stripe_count, stripe_size, block_size, stripe_offset, have_metadata_file, "
