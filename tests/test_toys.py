@@ -1,4 +1,4 @@
-"""What CONTRIBUTING.md states: how many files a method, a backend backend, a run option, a
+"""What CONTRIBUTING.md states: how many files a method, a striping backend, a run option, a
 producer and a reader touch. Systems, checks, figures and workloads are in test_paths.py."""
 
 import json
@@ -7,7 +7,6 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -139,24 +138,6 @@ const struct und_layout_backend und_layout_backend_any = {
     .max_stripe_count = 8,
 };
 """
-# A run option: what is inserted before a line, by file.
-OPTION = {
-    "core/options/option.def": (
-        'UND_OPTION(FLAG, help, "help", ',
-        'UND_OPTION(TEXT, greeting, "greeting", 0, "TEXT", NULL, "greeting",\n'
-        '           "text to print before each repetition")\n',
-    ),
-    "core/plan/plan.h": ("    double time_scale;\n", "    const char *greeting;\n"),
-    "core/plan/plan.c": (
-        "    plan->keep = options->keep;\n",
-        "    plan->greeting = options->greeting;\n",
-    ),
-    "core/playing/repetition.c": (
-        "    play(run, records, sizes, here);\n",
-        "    if (run->plan->greeting && run->rank == 0)\n"
-        '        fprintf(stderr, "%s\\n", run->plan->greeting);\n',
-    ),
-}
 PRODUCER = """\
 from understudy.contracts import schema
 from understudy.contracts.run import Sample
@@ -276,7 +257,7 @@ def run(*command: object, folder: Path, **variables: str) -> subprocess.Complete
 
 
 def build(folder: Path) -> Path:
-    """The player of a copy of the source tree with a toy method, striping and run option."""
+    """The player of a copy of the source tree with one more method and striping backend."""
     copy = folder / "understudy"
     for name in ("cmake", "proxies"):
         shutil.copytree(ROOT / name, copy / name)
@@ -285,64 +266,29 @@ def build(folder: Path) -> Path:
         shutil.copy(ROOT / name, copy / name)
     (copy / "proxies" / "methods" / "toy.c").write_text(METHOD)
     (copy / "proxies" / "stripings" / "any.c").write_text(STRIPING)
-    for name, (line, before) in OPTION.items():
-        text = (copy / "proxies" / name).read_text()
-        assert text.count(line) == 1, f"{name}: {line}"
-        (copy / "proxies" / name).write_text(text.replace(line, before + line))
     configure = ("-DBUILD_TESTING=OFF", "-DUND_ADIOS=OFF", "-DCMAKE_BUILD_TYPE=Debug")
     run("cmake", "-S", copy, "-B", folder / "build", *configure, folder=folder)
     run("cmake", "--build", "build", "--target", "understudy-replay", "-j2", folder=folder)
     return folder / "build" / "bin" / "understudy-replay"
 
 
-def test_a_method_a_striping_and_a_run_option_are_a_few_files(tmp_path: Path) -> None:
-    """A method and a striping backend are one file, a run option is at most four."""
-    assert len(OPTION) <= 4
+def test_a_method_and_a_striping_backend_are_one_file(tmp_path: Path) -> None:
     player = build(tmp_path)
     listed = run(player, "--list", "-v", folder=tmp_path).stdout.splitlines()
     brief = run(player, "--list", folder=tmp_path).stdout
     assert "\ntoy      available, not for " in brief, brief
     assert "         -m toy.color=N  of nothing (default 0)" in listed
     assert "striping any: files" in listed
-    helped = run(player, "--help", folder=tmp_path).stdout
-    assert "--greeting TEXT                     text to print before each repetition\n" in helped
 
     dump = results.stream("dump", "output", [10_000], [0.0], method="posix")
     (tmp_path / "w.json").write_text(results.workload("toy", [dump], ranks=2).to_text())
+    options = "-w w.json -o data -a toy -m toy.color=5 -t 1000 --verify --stripe-count 3"
     prepare = '. "$0/setup-env.sh" 2>/dev/null; exec "$@"'
-    done = run(
-        "bash",
-        "-c",
-        prepare,
-        ROOT,
-        "mpirun",
-        "-n",
-        "2",
-        player,
-        "-w",
-        "w.json",
-        "-o",
-        "data",
-        "-a",
-        "toy",
-        "-m",
-        "toy.color=5",
-        "-t",
-        "1000",
-        "-i",
-        "2",
-        "--verify",
-        "--stripe-count",
-        "3",
-        "--greeting",
-        "Good morning",
-        folder=tmp_path,
-    )
-    assert done.stderr.splitlines().count("Good morning") == 2
+    command = ["bash", "-c", prepare, ROOT, "mpirun", "-n", "2", player, *options.split()]
+    run(*command, folder=tmp_path)
     measured = producers.read(tmp_path / "result.json")
     assert isinstance(measured, Played)
     assert measured.verification is not None and measured.verification.wrong_bytes == 0
-    assert measured.options["greeting"] == "Good morning"
     assert measured.options["method_options"] == {"toy.color": "5"}
     stream = measured.repetitions[0].streams[0]
     assert (stream.method, stream.bytes) == ("toy", 10_000)
@@ -350,12 +296,26 @@ def test_a_method_a_striping_and_a_run_option_are_a_few_files(tmp_path: Path) ->
     assert (applied["backend"], applied["stripe_count"]) == ("any", 3)
 
 
-def test_a_producer_is_one_file(tmp_path: Path) -> None:
-    """Its output is made a run record, which is read again."""
-    package = tmp_path / "python" / "understudy"
+def test_run_options_are_read_where_runs_are_planned() -> None:
+    """So that one more is its row, the plan's two files, and the module that acts."""
+    sources = [*(ROOT / "proxies" / "core").rglob("*.[ch]")]
+    users = {path.parent.name for path in sources if "options->" in path.read_text()}
+    assert users == {"options", "plan"}
+
+
+@pytest.fixture
+def package(tmp_path: Path) -> Path:
+    """A copy of the package, in a directory with the plugin directories beside it."""
+    copy = tmp_path / "python" / "understudy"
     leave = shutil.ignore_patterns("__pycache__", "data")
-    shutil.copytree(ROOT / "python" / "understudy", package, ignore=leave)
-    (tmp_path / "schemas").symlink_to(ROOT / "schemas")
+    shutil.copytree(ROOT / "python" / "understudy", copy, ignore=leave)
+    for name in ("applications", "configs", "reports", "schemas", "simulations", "workloads"):
+        (tmp_path / name).symlink_to(ROOT / name)
+    return copy
+
+
+def test_a_producer_is_one_file(package: Path, tmp_path: Path) -> None:
+    """Its output is made a run record, which is read again."""
     (package / "producers" / "toy.py").write_text(PRODUCER)
     played = json.loads((ROOT / "tests/golden/measurements/player.json").read_text())
     (tmp_path / "made.json").write_text(
@@ -371,13 +331,10 @@ def test_a_producer_is_one_file(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("where", ["import", "function"])
 @pytest.mark.parametrize("kind", ["figure", "reader", "producer"])
-def test_a_plugin_that_ends_python_is_an_error(kind: str, where: str, tmp_path: Path) -> None:
+def test_a_plugin_that_ends_python_is_an_error(
+    kind: str, where: str, package: Path, tmp_path: Path
+) -> None:
     """A command ends with one message that names it, not with status 0 and nothing done."""
-    package = tmp_path / "python" / "understudy"
-    leave = shutil.ignore_patterns("__pycache__", "data")
-    shutil.copytree(ROOT / "python" / "understudy", package, ignore=leave)
-    for name in ("applications", "configs", "reports", "schemas", "simulations", "workloads"):
-        (tmp_path / name).symlink_to(ROOT / name)
     files = {"reader": "readers/aaa.py", "producer": "producers/toy.py"}
     body = "import sys\n" + ("sys.exit(0)\n" if where == "import" else "")
     ends = "    sys.exit(0)\n"
@@ -415,84 +372,71 @@ def test_a_plugin_that_ends_python_is_an_error(kind: str, where: str, tmp_path: 
     assert "Traceback" not in done.stderr
 
 
-def test_a_reader_is_one_file(tmp_path: Path) -> None:
+# Each command of a list, in one process: its status, and what it printed.
+DESCRIBE = """\
+import json
+import sys
+from click.testing import CliRunner
+from understudy.cli import main
+
+for words in json.loads(sys.argv[1]):
+    done = CliRunner().invoke(main, ["describe", *words])
+    assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
+    print(json.dumps([done.exit_code, done.stdout, done.stderr]))
+"""
+TRACES = {
+    "a.toy": b"#toy 1000 jane job=7",
+    "b.toy": b"#toy 500 joe job=8",
+    "c.data": b"#toy 250 jane",
+    "d.plain": b"\xff\xfe\0",
+    "e.data": b"\xff\xfe\0",
+    "f.toy": b"#toy 7 \xff\xfe",
+    "g.toy": b"no 7 x",
+}
+# What is described, and the bytes of its first dump.
+DESCRIBED = {"a.toy --repeat 3": 1000, "c.data": 250, "a.toy b.toy c.data": 3000}
+DESCRIBED |= {"a.toy b.toy --job 8": 500}
+# What is refused, and the message.
+REFUSED = {
+    "d.plain": "d.plain: not a plain text: no text at byte 0 (invalid start byte)",
+    "e.data": "e.data: it starts with b'\\xff\\xfe\\x00', expected a plain text (.plain) or a toy "
+    "(.toy) or a Darshan log (.darshan) or a trace of Recorder (.mt) or a trace of strace "
+    "(.strace) or a workload (.json)",
+    "f.toy": "f.toy: not a toy: no text at byte 7 (invalid start byte)",
+    "f.toy -o out.json": "f.toy: not a toy: no text at byte 7 (invalid start byte)",
+    "f.toy --job 1": "f.toy: not a toy: no text at byte 7 (invalid start byte)",
+    "g.toy": "g.toy: it starts with 'no', expected '#toy'",
+    "a.toy --job 9": "--job 9: none of 1 toys is of this job",
+    "a.toy --partial": "--partial: expected only with a Darshan log, not a.toy",
+    "h.data --repeat 2": "--repeat: expected only with a toy, not h.data",
+    "a.toy h.data": "h.data: a Darshan log, expected traces of one kind, but a.toy is a toy",
+    "none.data": "none.data: cannot be opened: No such file or directory",
+}
+
+
+def test_a_reader_is_one_file(package: Path, tmp_path: Path) -> None:
     """With an option, beginnings and hooks; one without beginnings takes only its suffix."""
-    package = tmp_path / "python" / "understudy"
-    leave = shutil.ignore_patterns("__pycache__", "data")
-    shutil.copytree(ROOT / "python" / "understudy", package, ignore=leave)
-    (tmp_path / "schemas").symlink_to(ROOT / "schemas")
     (package / "readers" / "aaa_plain.py").write_text(PLAIN_READER)
     (package / "readers" / "aab_toy.py").write_text(READER)
     traces = tmp_path / "in"
     traces.mkdir()
-    for name, content in (
-        ("a.toy", b"#toy 1000 jane job=7"),
-        ("b.toy", b"#toy 500 joe job=8"),
-        ("c.data", b"#toy 250 jane"),
-        ("d.plain", b"\xff\xfe\0"),
-        ("e.data", b"\xff\xfe\0"),
-        ("f.toy", b"#toy 7 \xff\xfe"),
-        ("g.toy", b"no 7 x"),
-        ("h.data", (ROOT / "traces" / "mphys_dyn.darshan").read_bytes()),
-    ):
+    log = (ROOT / "traces" / "mphys_dyn.darshan").read_bytes()
+    for name, content in (TRACES | {"h.data": log}).items():
         (traces / name).write_bytes(content)
-
-    def describe(*arguments: str) -> tuple[int, dict[str, Any], str]:
-        done = subprocess.run(
-            [sys.executable, "-m", "understudy", "describe", *arguments],
-            cwd=traces,
-            text=True,
-            env=os.environ | {"PYTHONPATH": str(package.parent)},
-            capture_output=True,
-            check=False,
-        )
-        assert "Traceback" not in done.stderr, done.stderr
-        return done.returncode, json.loads(done.stdout or "{}"), done.stderr
-
-    def size(row: dict[str, Any]) -> int:
-        moves = [i for i in row["streams"][0]["steps"][0]["do"] if "write" in i]
-        return int(moves[0]["shape"][0])
-
-    status, row, told = describe("a.toy", "--repeat", "3")
-    assert (status, size(row), told) == (0, 1000, "3 dumps of a toy.\n")
-    assert size(describe("c.data")[1]) == 250  # by its beginning
-    assert size(describe("a.toy", "b.toy", "c.data")[1]) == 3000
-    assert size(describe("a.toy", "b.toy", "--job", "8")[1]) == 500
-    status, _, told = describe("a.toy", "-o", "of-jane.json")
-    assert status == 0 and said("file-name-repeats-jane", told)
+    others = ["a.toy -o of-jane.json", "h.data", "--help"]
+    words = [line.split() for line in (*DESCRIBED, *REFUSED, *others)]
+    command = [sys.executable, "-c", DESCRIBE, json.dumps(words)]
+    done = run(*command, folder=traces, PYTHONPATH=str(package.parent))
+    answers = [json.loads(line) for line in done.stdout.splitlines()]
+    *described, named, of_log, helped = answers
+    for size, (status, text, _) in zip(DESCRIBED.values(), described, strict=False):
+        steps = json.loads(text)["streams"][0]["steps"]
+        [move] = [i for i in steps[0]["do"] if "write" in i]
+        assert (status, move["shape"]) == (0, [size])
+    assert described[0][2] == "3 dumps of a toy.\n"
+    messages = [[2, "", f"understudy: {message}\n"] for message in REFUSED.values()]
+    assert described[len(DESCRIBED) :] == messages
+    assert named[0] == 0 and said("file-name-repeats-jane", named[2])
     assert json.loads((traces / "of-jane.json").read_text())["name"] == "toy"
-    status, row, _ = describe("h.data")  # a Darshan log of another suffix
-    assert (status, row["source"]["format"]) == (0, "darshan")
-    for arguments, message in (
-        (("d.plain",), "d.plain: not a plain text: no text at byte 0 (invalid start byte)"),
-        (
-            ("e.data",),
-            "e.data: it starts with b'\\xff\\xfe\\x00', expected a plain text (.plain) "
-            "or a toy (.toy) or a Darshan log (.darshan) or a trace of Recorder (.mt) "
-            "or a trace of strace (.strace) or a workload (.json)",
-        ),
-        (("f.toy",), "f.toy: not a toy: no text at byte 7 (invalid start byte)"),
-        (("f.toy", "-o", "out.json"), "f.toy: not a toy: no text at byte 7 (invalid start byte)"),
-        (("f.toy", "--job", "1"), "f.toy: not a toy: no text at byte 7 (invalid start byte)"),
-        (("g.toy",), "g.toy: it starts with 'no', expected '#toy'"),
-        (("a.toy", "--job", "9"), "--job 9: none of 1 toys is of this job"),
-        (("a.toy", "--partial"), "--partial: expected only with a Darshan log, not a.toy"),
-        (("h.data", "--repeat", "2"), "--repeat: expected only with a toy, not h.data"),
-        (
-            ("a.toy", "h.data"),
-            "h.data: a Darshan log, expected traces of one kind, but a.toy is a toy",
-        ),
-        (("none.data",), "none.data: cannot be opened: No such file or directory"),
-    ):
-        status, _, told = describe(*arguments)
-        assert (status, told) == (2, f"understudy: {message}\n"), arguments
-    helped = run(
-        sys.executable,
-        "-m",
-        "understudy",
-        "describe",
-        "--help",
-        folder=traces,
-        PYTHONPATH=str(package.parent),
-    ).stdout
-    assert helped.count("--repeat INTEGER") == 1
+    assert json.loads(of_log[1])["source"]["format"] == "darshan"
+    assert helped[1].count("--repeat INTEGER") == 1
