@@ -26,7 +26,6 @@ from understudy.program.instructions import (
     Stream,
     Sync,
     begins_content,
-    instructions,
     opening,
     variables_of,
     writes,
@@ -78,11 +77,7 @@ class State:
         self.is_read_open = is_read_open  # others read its files through the same open
         kept = stream.closes and (self.appends or shared) and stream.method in _KEEP_BYTES
         others = is_read_open or goes_on(stream)
-        self.keeps_bytes = (
-            self.writes
-            and (kept or (others and stream.method in _HAND_OVER))
-            and not any(isinstance(i, Sync) for i in instructions(stream))
-        )
+        self.keeps_bytes = self.writes and (kept or (others and stream.method in _HAND_OVER))
         self.open: dict[int, Opened] = {}  # by file
         self.payload: dict[int, tuple[Whole, Whole]] = {}
         self.places: dict[str, Place] = {}
@@ -201,7 +196,7 @@ class Dump:
                     yield from self._passes(instruction)
                 case Files() | Move():
                     yield from self._move((instruction,), 1)
-                    if self._walk.keeps_bytes and not isinstance(behind, Move):
+                    if self._walk.keeps_bytes and not isinstance(behind, Move | Sync):
                         yield from self._sync()
                 case Sync():
                     yield from self._sync()
