@@ -226,13 +226,6 @@ def test_a_replica_without_the_flushes_of_a_descriptor_fails(tmp_path: Path) -> 
     assert error(3) is None
 
 
-def test_mapped_files_are_stated(tmp_path: Path) -> None:
-    run = Run(nprocs=1)
-    run.write("/s/a", MIB, 1.0, rank=0, MMAPS=5000)
-    notes = run.describe(tmp_path).source.notes
-    assert any(note.startswith("Files were mapped into memory 5,000 times") for note in notes)
-
-
 def checkpoints(folder: Path, name: str, *, header_by_stdio: bool) -> Path:
     """Four checkpoints: 159 small calls of rank 0, then collective MPI-IO of all."""
     run = Run(nprocs=4)

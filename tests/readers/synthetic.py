@@ -1,18 +1,19 @@
 """Synthetic logs of simple applications: which rank wrote which file when, in a few words."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from tests.support.described import described
 from tests.support.logs import record_id
 from understudy.contracts.workload import Stream, Workload
 from understudy.darshanlog import layouts
 from understudy.darshanlog.writer import file_dtype, write_log
 from understudy.program.counters import BIN_BYTES, BINS
 from understudy.readers import darshan
+
+Segment = tuple[int, int, float, float]
 
 
 def access(
@@ -49,23 +50,109 @@ def access(
 
 
 class Run:
-    """An application in the making: names and records, then the workload of its log."""
+    """An application in the making: names and records, then the workload of its log.
 
-    def __init__(self, nprocs: int = 4, **options: Any) -> None:
-        self.options: dict[str, Any] = {"nprocs": nprocs} | options
+    `reading`: options of the reader; others are those of the log.
+    """
+
+    def __init__(
+        self,
+        nprocs: int = 4,
+        run_time_s: float | None = 100.0,
+        *,
+        reading: Mapping[str, Any] | None = None,
+        **options: Any,
+    ) -> None:
+        self.options: dict[str, Any] = {"nprocs": nprocs, "run_time_s": run_time_s} | options
+        self.reading = dict(reading or {})
         self.names: dict[int, bytes] = {}
         self.modules: dict[str, list[dict[str, Any]]] = {}
 
     def file(self, name: str) -> int:
         """The id of a file; files without a name are all different."""
         index = len(self.names)
-        known = {text: number for number, text in self.names.items() if text}
-        number = known.get(name.encode()) or int(record_id(np.array([index]))[0])
+        numbers = {text: number for number, text in self.names.items() if text}
+        number = numbers.get(name.encode()) or int(record_id(np.array([index]))[0])
         self.names[number] = name.encode()
         return number
 
     def add(self, module: str, record: dict[str, Any]) -> None:
         self.modules.setdefault(module, []).append(record)
+
+    def record(self, module: str, name: str, rank: int = 0, **counters: Any) -> int:
+        """A record with these counters alone, which are named without their prefix."""
+        file = self.file(name)
+        row = {f"{module}_{key}": value for key, value in counters.items()}
+        self.add(module, {"id": file, "rank": rank} | row)
+        return file
+
+    def opened(
+        self, name: str, at_s: float, rank: int = 0, module: str = "POSIX", **counters: Any
+    ) -> int:
+        """A file that is opened, once where not said, and of which no byte is moved."""
+        times = {"F_OPEN_START_TIMESTAMP": at_s, "F_OPEN_END_TIMESTAMP": at_s}
+        return self.record(module, name, rank, **({"OPENS": 1} | times | counters))
+
+    def dataset(self, name: str, size: int, at_s: float, rank: int = -1, **counters: Any) -> int:
+        """A dataset of an HDF5 file, and what was written to it within a second."""
+        file = self.file(name)
+        usual = {"OPENS": 1, "BYTES_WRITTEN": size, "WRITES": int(size > 0), "DATATYPE_SIZE": 8}
+        usual |= {"F_WRITE_START_TIMESTAMP": at_s, "F_WRITE_END_TIMESTAMP": at_s + 1}
+        self.record("H5D", f"{name}:/u", rank, **(usual | counters))
+        self.modules["H5D"][-1]["file_rec_id"] = file
+        return file
+
+    def trace(
+        self,
+        name: str,
+        writes: Iterable[Segment] = (),
+        rank: int = 0,
+        *,
+        reads: Iterable[Segment] = (),
+        module: str = "DXT_POSIX",
+    ) -> int:
+        """Traced accesses of a file: offset, bytes, start and end."""
+        file = self.file(name)
+        row = {"write_segments": [*writes], "read_segments": [*reads]}
+        self.add(module, {"id": file, "rank": rank} | row)
+        return file
+
+    def traced(
+        self,
+        name: str,
+        segments: Iterable[Segment],
+        *,
+        rank: int = 0,
+        write: bool = True,
+        trace: bool = True,
+        **more: Any,
+    ) -> int:
+        """Accesses of a file, and their trace."""
+        segments = [*segments]
+        size = sum(length for _, length, *_ in segments)
+        first_s, last_s = min(s for *_, s, _ in segments), max(e for *_, e in segments)
+        usual = {"duration_s": last_s - first_s, "calls": len(segments)}
+        usual["F_WRITE_TIME" if write else "F_READ_TIME"] = sum(e - s for *_, s, e in segments)
+        file = self.write(name, size, first_s, rank=rank, write=write, **(usual | more))
+        if trace:
+            module = "DXT_MPIIO" if more.get("module") == "MPIIO" else "DXT_POSIX"
+            way = {"writes" if write else "reads": segments}
+            self.trace(name, rank=rank, module=module, **way)
+        return file
+
+    def heatmap(
+        self,
+        written: Mapping[int, int],
+        count: int,
+        *,
+        rank: int = 0,
+        module: str = "POSIX",
+        width_s: float = 1.0,
+    ) -> None:
+        """Bytes that a rank wrote in some of the bins."""
+        self.names[9] = f"heatmap:{module}".encode()
+        bins = {"write_bins": [written.get(n, 0) for n in range(count)], "read_bins": [0] * count}
+        self.add("HEATMAP", {"id": 9, "rank": rank, "bin_width_s": width_s} | bins)
 
     def write(self, name: str, size: int, at_s: float, **more: Any) -> int:
         """Record a write through a module (POSIX where not said)."""
@@ -81,7 +168,7 @@ class Run:
         return write_log(path, names=names, **self.options, **self.modules)
 
     def describe(self, folder: Path, **options: Any) -> Workload:
-        return described(darshan.read(self.log(folder / "run.darshan"), **options))
+        return darshan.read(self.log(folder / "run.darshan"), **(self.reading | options))
 
 
 def per_process_blocks(

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.readers.synthetic import Run, flood_log, only, rank_bytes, sizes
+from tests.readers.synthetic import flood_log, only, rank_bytes, sizes
 from tests.readers.test_reader_memory import peak_kib
 from tests.support.folds import calls_of
 from tests.support.keys import to_keys
@@ -84,48 +84,6 @@ def test_sizes_of_all_kinds_keep_their_bytes(tmp_path: Path) -> None:
     assert stream.bytes == 10 * sum(many)
     assert len(stream.steps[0].variables) <= 32
     assert sum(v.shape[0] for v in stream.steps[0].variables) == 9970
-
-
-def test_directories_opens_and_stats(tmp_path: Path) -> None:
-    run = Run(nprocs=2, run_time_s=100.0)
-    for n in range(3000):
-        run.read(
-            f"/d/class_{n % 30:03d}/img_{n:06d}",
-            4096,
-            1 + 0.01 * n,
-            rank=n % 2,
-            OPENS=2,
-            STATS=1,
-            duration_s=0.001,
-        )
-    run.describe(tmp_path)
-
-
-def test_an_index_beside_a_flood_is_a_stream_of_its_own(tmp_path: Path) -> None:
-    """Some files are read more often than the others; one file is written."""
-    run = Run(nprocs=2, run_time_s=100.0)
-    for n in range(2500):
-        times = 2 if n < 20 else 1
-        run.read(
-            f"/d/img_{n:06d}",
-            4096 * times,
-            1 + 0.01 * n,
-            rank=n % 2,
-            calls=times,
-            OPENS=times,
-            MAX_BYTE_READ=4095,
-            duration_s=0.001,
-        )
-    run.write("/d/log", 1 << 20, 90.0, rank=0)
-    run.describe(tmp_path)
-
-
-def test_a_file_of_each_rank_in_each_dump_is_no_flood(tmp_path: Path) -> None:
-    run = Run(nprocs=16, run_time_s=1000.0)
-    for step in range(90):
-        for rank in range(16):
-            run.write(f"/s/ck.{step}.{rank}", 1 << 20, 10.0 * step + 1, rank=rank)
-    run.describe(tmp_path)
 
 
 def test_a_million_files(tmp_path: Path) -> None:
