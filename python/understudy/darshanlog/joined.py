@@ -47,7 +47,7 @@ class Run:
     end_s: float  # since the epoch
     shift_s: float = 0.0
     first: int = 0
-    turn: int = 0
+    nth: int = 0  # of the runs one after another on its ranks
 
     @property
     def program(self) -> str:
@@ -127,7 +127,7 @@ class JoinedLog(Log):
                     if again.any():
                         pairs = zip(block.texts(), again.tolist(), strict=True)
                         texts = [
-                            _numbered(text, run.turn) if mark else text for text, mark in pairs
+                            _numbered(text, run.nth) if mark else text for text, mark in pairs
                         ]
                         yield NameBlock.of(ids, texts)
                     else:
@@ -212,14 +212,14 @@ class JoinedLog(Log):
 
     def _used_again(self) -> npt.NDArray[np.uint64]:
         """The files that were used by runs that follow each other, in order."""
-        if max(run.turn for run in self.runs) == 0:
+        if max(run.nth for run in self.runs) == 0:
             return np.empty(0, np.uint64)
         seen: dict[int, list[npt.NDArray[np.uint64]]] = {}
         for run in self.runs:
             with open_log(run.path) as log:
                 for ids, texts in log.names():
                     files = [not text.startswith(b"heatmap:") for text in texts]
-                    seen.setdefault(run.turn, []).append(ids[files])
+                    seen.setdefault(run.nth, []).append(ids[files])
         each = [np.unique(np.concatenate(some)) for some in seen.values()]
         used, times = np.unique(np.concatenate(each), return_counts=True)
         again: npt.NDArray[np.uint64] = used[times > 1]
@@ -227,9 +227,9 @@ class JoinedLog(Log):
 
     def _own(self, ids: npt.NDArray[np.uint64], run: Run) -> npt.NDArray[np.uint64]:
         """The ids of files in the whole."""
-        if not run.turn or not len(self._again):
+        if not run.nth or not len(self._again):
             return ids
-        mark = np.uint64(run.turn * 0x9E3779B97F4A7C15 & (1 << 64) - 1)
+        mark = np.uint64(run.nth * 0x9E3779B97F4A7C15 & (1 << 64) - 1)
         return np.where(np.isin(ids, self._again), ids ^ mark, ids)
 
     def _placed(self, block: Any, run: Run, most: int) -> Iterator[Block]:
@@ -304,7 +304,7 @@ def _both(first: Module, other: Module) -> Module:
     )
 
 
-def _numbered(name: bytes, turn: int) -> bytes:
+def _numbered(name: bytes, nth: int) -> bytes:
     """A name with the number of a run, before its extension. Names that are numbers, of obfuscated
     logs, and of files of MPI stay."""
     last = name.rpartition(b"/")[2]
@@ -312,7 +312,7 @@ def _numbered(name: bytes, turn: int) -> bytes:
         return name
     extension = _EXTENSION.search(name)
     at = extension.start() if extension else len(name)
-    return name[:at] + b";%d" % turn + name[at:]
+    return name[:at] + b";%d" % nth + name[at:]
 
 
 def _dealt(row: Any, run: Run, begin: int, end: int) -> Block:
@@ -468,7 +468,7 @@ def _scheduled(runs: Sequence[Run]) -> tuple[list[Run], list[float]]:
     """Runs, in order of their starts, with their ranks and times; and the seconds between jobs
     that are left out."""
     free_s: npt.NDArray[np.float64] = np.empty(0)  # by rank: when its last run ended
-    turns: npt.NDArray[np.int64] = np.empty(0, np.int64)  # by rank: of the next run
+    numbers: npt.NDArray[np.int64] = np.empty(0, np.int64)  # by rank: of the next run
     scheduled, waits_s, jobs, base = [], [], set[int](), 0
     last_s = runs[0].job.start_s
     for run in runs:
@@ -486,16 +486,16 @@ def _scheduled(runs: Sequence[Run]) -> tuple[list[Run], list[float]]:
         last_s = max(last_s, run.end_s)
         first = _room(free_s > start_s, count)
         more = max(0, first + count - len(free_s))
-        if not (free_s > start_s).any():  # no run of before shares a turn with this one
-            base = int(turns.max(initial=0))
-            turns[:] = base
+        if not (free_s > start_s).any():  # no run of before overlaps this one
+            base = int(numbers.max(initial=0))
+            numbers[:] = base
         free_s = np.pad(free_s, (0, more))
-        turns = np.pad(turns, (0, more), constant_values=base)
+        numbers = np.pad(numbers, (0, more), constant_values=base)
         ranks = slice(first, first + count)
-        turn = int(turns[ranks].max())
-        free_s[ranks], turns[ranks] = run.end_s, turn + 1
+        nth = int(numbers[ranks].max())
+        free_s[ranks], numbers[ranks] = run.end_s, nth + 1
         shift_s = start_s - runs[0].job.start_s - sum(waits_s)
-        scheduled.append(replace(run, shift_s=shift_s, first=first, turn=turn))
+        scheduled.append(replace(run, shift_s=shift_s, first=first, nth=nth))
     return scheduled, waits_s
 
 
@@ -509,7 +509,7 @@ def _waves(runs: Sequence[Run]) -> tuple[Wave, ...]:
         waves[-1].append(run)
         last_s = max(last_s, run.shift_s + run.end_s - run.job.start_s)
     return tuple(
-        Wave(start_s=wave[0].shift_s, mixed=len({run.turn for run in wave}) > 1) for wave in waves
+        Wave(start_s=wave[0].shift_s, mixed=len({run.nth for run in wave}) > 1) for wave in waves
     )
 
 
@@ -523,14 +523,14 @@ def _room(busy: npt.NDArray[np.bool_], count: int) -> int:
 def _notes(runs: Sequence[Run], waits_s: Sequence[float], empty: int) -> list[str]:
     """Notes on the joined logs and the assumptions."""
     jobs = max(len({run.job.jobid for run in runs}), 1 + len(waits_s))
-    turns = 1 + max(run.turn for run in runs)
-    how = "at the same time" if turns == 1 else f"up to {turns} one after another on a rank"
+    longest = 1 + max(run.nth for run in runs)
+    how = "at the same time" if longest == 1 else f"up to {longest} one after another on a rank"
     note = (
         f"Joined from {len(runs)} logs of {'one job' if jobs == 1 else f'{jobs} jobs'}, {how}. "
         "Each run takes the lowest free ranks at its start; times count from the first start."
     )
     notes = [note]
-    if turns > 1:
+    if longest > 1:
         notes.append(
             "Files that runs on the same ranks used one after another are files of their own in "
             "each run: the replica does not write them again, nor append to them."

@@ -13,7 +13,7 @@ from understudy.contracts.workload import Dump, Operation, Pattern, Provenance
 from understudy.inference.calls.interleaved_columns import Key, Strands
 from understudy.inference.calls.operations import Idle
 from understudy.inference.log import hdf5_layouts
-from understudy.inference.log.counter_totals import Evidence
+from understudy.inference.log.counter_totals import CounterTotals
 from understudy.inference.log.hdf5_layouts import Hdf5Layout
 from understudy.inference.provenance import directories_apart, prove
 from understudy.inference.score import candidates
@@ -57,7 +57,7 @@ class Composer:
     runtime_s: float
     keep_names: bool = False
     starts: Mapping[str, str] = field(default_factory=dict)  # counter of a module's first write
-    evidence: Callable[[frozenset[bytes]], Evidence] = lambda _: Evidence()
+    counter_totals: Callable[[frozenset[bytes]], CounterTotals] = lambda _: CounterTotals()
     strands: Mapping[Key, Strands] = field(default_factory=dict)
     hdf5_layouts: Mapping[int, Hdf5Layout] = field(default_factory=dict)
     floods: Sequence[tuple[bytes, Flood]] = ()  # with the templates of their names
@@ -139,7 +139,7 @@ class Composer:
             entries += sum(len(chosen[k].dumps) for k in alike)
             if entries > MAX_ENTRIES:
                 break
-            counters = self.evidence(frozenset().union(*(self.templates[k] for k in alike)))
+            counters = self.counter_totals(frozenset().union(*(self.templates[k] for k in alike)))
             before, behind = ([chosen[k] for k in alike if side(k, n)] for side in (lt, gt))
             choice = candidates.choose(chosen[n], before, behind, counters, self.ranks)
             if choice is None:
@@ -206,7 +206,7 @@ class Composer:
                     Provenance(path=f"/streams/{index}/reads", origin="derived", how=how)
                 )
                 return replace(reader, reads=base.name), base
-        if draft.turned:
+        if draft.scratch_dumps:
             dumps = tuple(map(scratch_dumps.without_places, stream.dumps))
             return replace(stream, dumps=dumps), None
         return stream, None
@@ -223,7 +223,7 @@ class Composer:
         defaults = Defaults(main.transfer_bytes, together)
         at = f"/streams/{index}"
         directories = self._directories(draft)
-        named = self.evidence(draft.templates).named(draft.method, draft.write)
+        named = self.counter_totals(draft.templates).named(draft.method, draft.write)
         maker = Dumps(draft, defaults, self.ranks, self.runtime_s, self.strands, named)
         dumps = tuple(replace(dump, operations=directories) for dump in maker.all())
         if maker.averaged and AVERAGED not in self.notes:

@@ -220,7 +220,7 @@ def _described(
     try:
         workload, templates = _describe(log, accesses, ranks, name, keep_names)
         explained = explain(
-            workload.streams, templates, accesses.evidence, ranks, inherits=may_inherit(log)
+            workload.streams, templates, accesses.counter_totals, ranks, inherits=may_inherit(log)
         )
         assert workload.source is not None
         screen = Screen(str(log.path), ranks, log.job.run_time_s)
@@ -253,7 +253,7 @@ def _describe(
         runtime_s=span_s,
         keep_names=keep_names,
         starts=starts,
-        evidence=accesses.evidence.of,
+        counter_totals=accesses.counter_totals.of,
         strands=accesses.strands,
         hdf5_layouts=accesses.hdf5_layouts,
         floods=[(accesses.templates.names[max(0, f.template)], f) for f in floods.floods],
@@ -275,11 +275,11 @@ def _describe(
     program_streams = list(streams_of(streams, ranks))
     unwaited = set[str]()  # paths of computing times that are none
     for n, (stream, templates) in enumerate(zip(program_streams, composer.templates, strict=True)):
-        if is_in_flight(stream, accesses.evidence.of(templates)):
+        if is_in_flight(stream, accesses.counter_totals.of(templates)):
             program_streams[n] = in_flight(stream)
             notes.append(f"{stream.name}: {NOTE}.")
             unwaited.add(f"/streams/{n}/dumps/*/compute_s")
-    if mapped := accesses.evidence.counted("POSIX", "POSIX_MMAPS"):
+    if mapped := accesses.counter_totals.counted("POSIX", "POSIX_MMAPS"):
         times = "once" if mapped == 1 else f"{mapped:,} times"
         notes.append(
             f"Files were mapped into memory {times} (mmap): what is read and written there is not "

@@ -117,7 +117,7 @@ class Accesses:
         self.last_s = 0.0  # the last end of an access
         self.once: set[int] = set()  # blocks in which each file has one row
         self.junk = IdSet()  # files of MPI and the system
-        self.evidence = Records(
+        self.counter_totals = Records(
             self.templates, log.files_at_most, ranks, self.kept, isinstance(log, JoinedLog)
         )
         self._of_hdf5 = IdSet()  # files that HDF5 opened
@@ -157,11 +157,11 @@ class Accesses:
                 self._tick(READING * self.log.share_read)
                 name_rows = self._names(names)
                 spills["names"].add(name_rows)
-                self.evidence.name(name_rows)
+                self.counter_totals.name(name_rows)
             for block in self._records("H5F"):
                 spills["H5F"].add(flushes(block))
                 self._of_hdf5.add(block["id"])
-            files = self.evidence.file_of = self._files_of_datasets()
+            files = self.counter_totals.file_of = self._files_of_datasets()
             spread = Spread()
             for block in self._records("H5D"):
                 spills["H5D"].add(datasets(block, self.ranks, files, spread))
@@ -183,7 +183,7 @@ class Accesses:
                     self.once.add(n)
                 self.last_s = max(self.last_s, float(rows["end_s"].max(initial=0.0)))
                 self._rows.add_block(n, rows)
-                self.evidence.store(rows)
+                self.counter_totals.store(rows)
                 self._tick(READING + (1 - READING) * (n + 1) / self._buckets)
         finally:
             for spill in spills.values():
@@ -195,7 +195,7 @@ class Accesses:
             for block in self.log.records(module):
                 self._tick(READING * self.log.share_read)
                 screened = without_filtered(self.log, module, self.screen(module, block))
-                self.evidence.add(module, screened)
+                self.counter_totals.add(module, screened)
                 yield screened
 
     def _names(self, block: NameBlock) -> Rows:
@@ -295,7 +295,7 @@ class Accesses:
         extents = Extents(posix, stdio, once)
         lost, files, size = missing_datasets(tables["H5D"], tables["present"], mpiio, self.ranks)
         self.remarks.add("no H5D", files, size)
-        self.evidence.complete(lost)
+        self.counter_totals.complete(lost)
         dataset_records = np.concatenate([tables["H5D"], lost])
         rows = [dataset_rows(dataset_records, tables["H5F"]["file"])]
         self._open_datasets(rows[0], posix)

@@ -48,7 +48,7 @@ SYSTEM = (" calls of the system", " calls of the system, off by")  # of stdio, r
 
 
 @dataclass(slots=True)
-class Evidence:
+class CounterTotals:
     """The counters of some files by module; how many files there are, how many of these were read
     and written (0: unknown), and their bytes on storage (0: unknown). `unused`: files that were
     opened, but neither read nor written; `unsure` are those of them of which nothing tells whether
@@ -298,11 +298,11 @@ class Records:
         chosen = np.isin(self._file_names["template"][place], list(which))
         return sum(parts[0]["bytes"][chosen].tolist())
 
-    def of(self, templates: Iterable[bytes]) -> Evidence:
+    def of(self, templates: Iterable[bytes]) -> CounterTotals:
         """The counters of all files with names of these templates; nothing where names say
         nothing."""
         which = [n for name in templates if (n := self._index.get(name, 0))]
-        return self._sum(which) if which and self.apart else Evidence()
+        return self._sum(which) if which and self.apart else CounterTotals()
 
     def counted(self, module: str, name: str) -> int:
         """A counter of all files."""
@@ -310,48 +310,51 @@ class Records:
             return 0
         return int(self._modules[module].counters[:, _names(module).index(name)].sum())
 
-    def parts(self, groups: Sequence[Collection[bytes]]) -> tuple[list[Evidence], Evidence]:
+    def parts(
+        self, groups: Sequence[Collection[bytes]]
+    ) -> tuple[list[CounterTotals], CounterTotals]:
         """The counters of each group of files, of which each template is in one at most, and of
         those that are in none; if the log has many files, all in the first."""
         if not self.apart:
-            return [self._sum([0])] * (len(groups) > 0), Evidence() if groups else self._sum([0])
+            whole = self._sum([0])
+            return ([whole], CounterTotals()) if groups else ([], whole)
         each = [[self._index[name] for name in group if name in self._index] for group in groups]
         used = {n for which in each for n in which}
         rest = [n for n in range(len(self._stored)) if n not in used]
         return [self._sum(which) for which in each], self._sum(rest)
 
-    def _sum(self, which: Sequence[int]) -> Evidence:
-        evidence = Evidence()
+    def _sum(self, which: Sequence[int]) -> CounterTotals:
+        totals = CounterTotals()
         chosen = set(which)
         for module, sums in self._modules.items():
             if not sums.counters[which].any():
                 continue
             counted = sums.counters[which].sum(axis=0).tolist()
-            evidence.counters[module] = dict(zip(_names(module), counted, strict=True))
+            totals.counters[module] = dict(zip(_names(module), counted, strict=True))
             zero = {*COUNTERS["POSIX"], *COUNTERS["STDIO"]} - {NOT_ALIGNED}
             for name in self._lacking - zero:
-                evidence.counters[module].pop(name, None)
+                totals.counters[module].pop(name, None)
             read, write, other, variance = sums.times[which].sum(axis=0).tolist()
-            evidence.times[module] = read, write, other
-            evidence.variance[module] = variance
-            sizes = evidence.sizes.setdefault(module, Counter())
+            totals.times[module] = read, write, other
+            totals.variance[module] = variance
+            sizes = totals.sizes.setdefault(module, Counter())
             for (template, size), number in sums.sizes.items():
                 if template in chosen:
                     sizes[size] += number
-        if evidence.counters and self.apart:
-            evidence.files = int(self._count_of(self._seen)[which].sum())
+        if totals.counters and self.apart:
+            totals.files = int(self._count_of(self._seen)[which].sum())
             for way, parts in self._moved.items() if not self._again else ():
-                evidence.moved[way] = int(self._count_of(parts)[which].sum())
-            evidence.stored = int(self._stored[which].sum())
+                totals.moved[way] = int(self._count_of(parts)[which].sum())
+            totals.stored = int(self._stored[which].sum())
             used = _together(self._used)
             unused, unsure = (
                 self._count_of([np.setdiff1d(_together(some), used)])
                 for some in (self._opened, self._unsure)
             )
-            evidence.unused = int(unused[which].sum())
-            evidence.unsure = int(np.where(self._folders, unused, unsure)[which].sum())
-            evidence.reach = self._reach_of(chosen)
-        return evidence
+            totals.unused = int(unused[which].sum())
+            totals.unsure = int(np.where(self._folders, unused, unsure)[which].sum())
+            totals.reach = self._reach_of(chosen)
+        return totals
 
 
 def is_call(name: str, way: str) -> bool:

@@ -8,7 +8,7 @@ from waiting.
 from collections.abc import Iterator
 from dataclasses import replace
 
-from understudy.inference.log.counter_totals import Evidence
+from understudy.inference.log.counter_totals import CounterTotals
 from understudy.program.instructions import (
     Compute,
     Instruction,
@@ -27,10 +27,10 @@ NOTE = (
 )
 
 
-def is_in_flight(stream: Stream, evidence: Evidence) -> bool:
+def is_in_flight(stream: Stream, totals: CounterTotals) -> bool:
     """True if all calls by which the stream's files were moved, in its direction, were
     nonblocking, and can be so in the replica."""
-    counted = evidence.counters.get("MPI-IO")
+    counted = totals.counters.get("MPI-IO")
     if stream.method != "mpiio" or not counted:
         return False
     way = "WRITES" if writes(stream) else "READS"

@@ -12,7 +12,7 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from understudy.inference import constants as levels
-from understudy.inference.log.counter_totals import Evidence
+from understudy.inference.log.counter_totals import CounterTotals
 from understudy.program.counters import total
 from understudy.program.instructions import Program, writes
 from understudy.program.key_rules import faults
@@ -110,21 +110,21 @@ def choose(
     stream: Pattern,
     before: Sequence[Pattern],
     behind: Sequence[Pattern],
-    evidence: Evidence,
+    totals: CounterTotals,
     ranks: int,
 ) -> Choice | None:
     """The choice among the ways of a stream; those before and behind it use the same files and
     stay as they are. None where there is no choice: of one dump that no other reads, of files of
     another stream, or where nothing is known of the files."""
     several = stream.dump_count > 1 or behind
-    if not several or not evidence.counters or stream.is_flood or stream.base:
+    if not several or not totals.counters or stream.is_flood or stream.base:
         return None
     candidates = []
     for what, other in ways(stream):
         all_ = (*before, other, *behind)
         if other == stream or not any(True for _ in faults(all_, ranks)):
             program = Program(name="", ranks=ranks, streams=streams_of(all_, ranks))
-            candidates.append((what, other, dict(_predicted(program, evidence))))
+            candidates.append((what, other, dict(_predicted(program, totals))))
     if len(candidates) < 2:
         return None
     alike = set.intersection(*(set(counters) for *_, counters in candidates))
@@ -146,11 +146,11 @@ def _scored(
     return Candidate(stream=stream, what=what, bits=bits, wrong=wrong)
 
 
-def _predicted(program: Program, evidence: Evidence) -> Iterator[tuple[str, tuple[int, int]]]:
+def _predicted(program: Program, totals: CounterTotals) -> Iterator[tuple[str, tuple[int, int]]]:
     """Pairs of predicted and counted values, by name."""
     methods = {stream.method for stream in program.streams}
     for module, counters in total([each.calls for each in predict(program)]).items():
-        counted = evidence.counters.get(module, {})
+        counted = totals.counters.get(module, {})
         comparable = {
             n for m in methods for n in BESIDE.get((m, module), counted)
         } & counted.keys()
@@ -161,10 +161,10 @@ def _predicted(program: Program, evidence: Evidence) -> Iterator[tuple[str, tupl
     files = [0, 0]  # streams that read have files of their own, which may be those written
     for stream in program.streams:
         files[writes(stream)] += files_of(stream, program.ranks)
-    yield "files", (max(files), evidence.files)
+    yield "files", (max(files), totals.files)
     stored = sum(stored_by(stream) for stream in program.streams if writes(stream))
-    if evidence.stored:
-        yield "bytes on storage", (stored, evidence.stored)
+    if totals.stored:
+        yield "bytes on storage", (stored, totals.stored)
 
 
 def _bits(predicted: int, counted: int) -> float:

@@ -22,7 +22,7 @@ from understudy.inference.log.counter_totals import (
     SHARED,
     SYSTEM,
     WAYS,
-    Evidence,
+    CounterTotals,
     Records,
     is_call,
 )
@@ -95,10 +95,10 @@ def explain(
     `inherits`: processes may have used descriptors that they inherited."""
     groups = _groups(streams, templates) if records.apart else [range(len(streams))]
     names = [frozenset[bytes]().union(*(templates[n] for n in group)) for group in groups]
-    group_evidence, rest = records.parts(names)
+    group_totals, rest = records.parts(names)
     parts = list[Part]()
-    for group, evidence in zip(groups, group_evidence, strict=True):
-        parts += _Group([streams[n] for n in group], evidence, ranks).parts()
+    for group, totals in zip(groups, group_totals, strict=True):
+        parts += _Group([streams[n] for n in group], totals, ranks).parts()
     parts += _Group([], rest, ranks).parts()
     if inherits:
         parts.append(_not_counted((), "POSIX", INHERITED))
@@ -135,8 +135,8 @@ def _groups(
 class _Group:
     """Streams, and what was counted of their files."""
 
-    def __init__(self, streams: Sequence[Stream], evidence: Evidence, ranks: int) -> None:
-        self.streams, self.evidence, self.ranks = streams, evidence, ranks
+    def __init__(self, streams: Sequence[Stream], totals: CounterTotals, ranks: int) -> None:
+        self.streams, self.totals, self.ranks = streams, totals, ranks
         methods = {s.method for s in streams}
         self.above = {m for method in methods for m in OF_METHOD.get(method, ())}
         self.below = {m for method in methods for m in BELOW.get(method, ())} - self.above
@@ -154,10 +154,10 @@ class _Group:
         """Every way in which the files were used, by the modules that saw the application."""
         yield from self._beside()
         yield from self._uncounted()
-        for module in self.evidence.counters:
+        for module in self.totals.counters:
             if module in self.below and not (module == "STDIO" and self._moves(module)):
                 continue
-            for way, time_s in zip(WAYS, self.evidence.times[module], strict=True):
+            for way, time_s in zip(WAYS, self.totals.times[module], strict=True):
                 differences = tuple(self._differences(module, way))
                 unknown = tuple(self._unknown(module, way))
                 if differences or unknown or time_s > 0 or self._calls(module, way):
@@ -174,7 +174,7 @@ class _Group:
     def _beside(self) -> Iterator[Part]:
         """Parts for bytes that POSIX moved of a library's files in a direction without calls of
         the library: others may have used them, or the library itself (data sieving)."""
-        counted = self.evidence.counters
+        counted = self.totals.counters
         above = [m for m in ("MPI-IO", "H5D") if m in self.above and m in counted]
         if "POSIX" in self.above or "POSIX" not in counted or not above:
             return
@@ -187,15 +187,15 @@ class _Group:
                     streams=(),
                     module="POSIX",
                     way=way,
-                    time_s=self.evidence.times["POSIX"][n],
+                    time_s=self.totals.times["POSIX"][n],
                     differences=(),
                     unknown=(BESIDE,),
                 )
 
     def _uncounted(self) -> Iterator[Part]:
         """Files that were opened for a purpose, and which no counted call read or wrote."""
-        modules = [m for m in ("STDIO", "POSIX") if m in self.evidence.counters]
-        if self.evidence.unused and modules:
+        modules = [m for m in ("STDIO", "POSIX") if m in self.totals.counters]
+        if self.totals.unused and modules:
             names = [
                 s.name
                 for s in self.streams
@@ -214,12 +214,12 @@ class _Group:
 
     def _calls(self, module: str, way: str) -> int:
         """Calls that were counted."""
-        counted = self.evidence.counters[module]
+        counted = self.totals.counters[module]
         return sum(counted[name] for name in COUNTERS[module] if is_call(name, way))
 
     def _bytes(self, module: str, *ways: str) -> int:
         """Bytes that were counted."""
-        counted, prefix = self.evidence.counters[module], PREFIXES.get(module, module)
+        counted, prefix = self.totals.counters[module], PREFIXES.get(module, module)
         words = {READ: "READ", WRITE: "WRITTEN"}
         return sum(counted[f"{prefix}_BYTES_{words[way]}"] for way in ways or words)
 
@@ -230,7 +230,7 @@ class _Group:
             yield from self._of_other_calls(module)
             return
         predicted = self.predicted.get(module, {})
-        counted, calls = self.evidence.counters[module], self._calls(module, way)
+        counted, calls = self.totals.counters[module], self._calls(module, way)
         names = [n for n in COUNTERS[module] if is_call(n, way) or _is_of_calls(n, way)]
         emptied = ("STDIO_SEEKS", "STDIO_FLUSHES") if module == "STDIO" and calls else ()
         if not any(self._sized(module, way)) or not self._add_up(module, way):
@@ -256,7 +256,7 @@ class _Group:
     def _sized(self, module: str, way: str) -> list[int]:
         """The counters of calls by size, where there are any."""
         names = [n for n in COUNTERS[module] if _is_of_calls(n, way) and "_SIZE_" in n]
-        return [self.evidence.counters[module].get(n, 0) for n in names]
+        return [self.totals.counters[module].get(n, 0) for n in names]
 
     def _add_up(self, module: str, way: str) -> bool:
         """True if the counters have a size for each call, or none at all."""
@@ -269,7 +269,7 @@ class _Group:
         predicted = self.sizes.get(module, Counter())
         if way != first_way or not predicted:
             return
-        counted = self.evidence.sizes.get(module, Counter())
+        counted = self.totals.sizes.get(module, Counter())
         calls = sum(self._calls(module, w) for w in WAYS[:2])
         left_out = lacking(counted, predicted)
         many = sum(left_out.values()) > EQUAL * calls
@@ -282,7 +282,7 @@ class _Group:
         the storage is asked for one page more each."""
         first_way = next(w for w in WAYS[:2] if self._calls(module, w))
         here = self.predicted.get(module, {}).get(NOT_ALIGNED)
-        there = self.evidence.counters[module].get(NOT_ALIGNED)
+        there = self.totals.counters[module].get(NOT_ALIGNED)
         if way != first_way or here is None or there is None:
             return
         if abs(here - there) > EQUAL * sum(self._calls(module, w) for w in WAYS[:2]):
@@ -291,9 +291,9 @@ class _Group:
     def _of_turns(self, module: str, way: str) -> Iterator[Difference]:
         """Reads behind writes and writes behind reads of the same files."""
         name = f"{PREFIXES.get(module, module)}_RW_SWITCHES"
-        if way != READ or name not in self.evidence.counters[module]:
+        if way != READ or name not in self.totals.counters[module]:
             return
-        there, here = self.evidence.counters[module][name], self._turns(module)
+        there, here = self.totals.counters[module][name], self._turns(module)
         if here is not None and abs(here - there) > EQUAL * self._calls(module, way):
             yield Difference(name, here, there)
 
@@ -312,7 +312,7 @@ class _Group:
 
     def _of_storage(self, module: str) -> Iterator[Difference]:
         stored = sum(stored_by(s) for s in self.streams if writes(s))
-        there = self.evidence.stored
+        there = self.totals.stored
         comparable = there and self.streams and module in self.above - {"H5D"}
         if comparable and abs(stored - there) > EQUAL * max(stored, there):
             yield Difference("bytes of the files", stored, there)
@@ -320,7 +320,7 @@ class _Group:
     def _of_reach(self) -> Iterator[Difference]:
         """Up to where files are read that streams have to themselves, as far as they read."""
         reads = [s for s in self.streams if not writes(s)]
-        here, there = sum(stored_by(preparing(s)) for s in reads), self.evidence.reach
+        here, there = sum(stored_by(preparing(s)) for s in reads), self.totals.reach
         alone = there and reads and not any(borrows(s) for s in reads)
         if alone and abs(here - there) > EQUAL * max(here, there):
             yield Difference("bytes of the files up to the last one read", here, there)
@@ -334,7 +334,7 @@ class _Group:
     def _deviations(self, module: str) -> tuple[int | None, int, float]:
         """Standard deviations of the ranks' bytes in shared files, predicted (None: not known) and
         counted, and a negligible difference; unknown where not all files are shared."""
-        counted = self.evidence.counters[module]
+        counted = self.totals.counters[module]
         files = counted[SHARED]
         if not files or counted[RECORDS] != files * self.ranks or not self.streams:
             return None, 0, 0
@@ -342,7 +342,7 @@ class _Group:
         alone = len({s.set.name for s in streams}) == len(streams)
         each = [_variance(s, self.ranks) if alone else None for s in streams]
         moved = sum(n for name, n in counted.items() if "_BYTES_" in name and "MAX" not in name)
-        there = round(sqrt(self.evidence.variance[module] / files))
+        there = round(sqrt(self.totals.variance[module] / files))
         variances = [variance for variance in each if variance is not None]
         here = round(sqrt(sum(variances) / files)) if len(variances) == len(each) else None
         return here, there, EQUAL * moved / files / self.ranks
@@ -361,15 +361,15 @@ class _Group:
             yield from self._of_files(module, way)
 
     def _of_renames(self) -> Iterator[Difference]:
-        there = self.evidence.counters.get("POSIX", {}).get(RENAMES)
+        there = self.totals.counters.get("POSIX", {}).get(RENAMES)
         here = sum(map(_renames, self.streams))
         if there is not None and abs(here - there) > EQUAL * max(here, there):
             yield Difference(RENAMES, here, there)
 
     def _corrected(self, module: str) -> Iterator[tuple[str, int]]:
         """The counters of other calls, as they would be of the player's."""
-        counted, others = self.evidence.counters[module], self._others(module)
-        if module == "STDIO" and (below := self.evidence.counters.get("POSIX")):
+        counted, others = self.totals.counters[module], self._others(module)
+        if module == "STDIO" and (below := self.totals.counters.get("POSIX")):
             yield "POSIX_FSYNCS", below["POSIX_FSYNCS"] + below["POSIX_FDSYNCS"]
         for name in COUNTERS[module]:
             if not name.endswith(("OPENS", "STATS", "SYNCS", "FLUSHES")):
@@ -383,17 +383,17 @@ class _Group:
 
     def _opens(self, module: str, name: str) -> int:
         """Opens without those of descriptors that are open."""
-        counted = self.evidence.counters[module]
+        counted = self.totals.counters[module]
         return max(0, counted[name] - sum(counted.get(n, 0) for n in HANDLES.get(module, ())))
 
     def _others(self, module: str) -> int:
         """Opens through stdio of files whose bytes POSIX has (C++ streams), and through POSIX of
         files whose bytes stdio has (fdopen)."""
         other = {"POSIX": "STDIO", "STDIO": "POSIX"}.get(module, "")
-        if other not in self.evidence.counters or self._moves(other):
+        if other not in self.totals.counters or self._moves(other):
             return 0
         if module == "STDIO":
-            told = "STDIO_FDOPENS" in self.evidence.counters["STDIO"]
+            told = "STDIO_FDOPENS" in self.totals.counters["STDIO"]
             if not told or not self._moves("STDIO"):
                 return 0
         return self._opens(other, f"{other}_OPENS")
@@ -401,17 +401,17 @@ class _Group:
     def _of_files(self, module: str, way: str) -> Iterator[Difference]:
         """How many files were written, or read that no stream writes."""
         streams = [s for s in self._located(module) if writes(s) == (way == WRITE)]
-        here, there = sum(files_of(s, self.ranks) for s in streams), self.evidence.moved[way]
+        here, there = sum(files_of(s, self.ranks) for s in streams), self.totals.moved[way]
         comparable = here and there and not any(borrows(s) for s in streams)
         if comparable and abs(here - there) > EQUAL * there:
             yield Difference(FILES[way], here, there)
 
     def _of_ranks_of_files(self, module: str) -> Iterator[Difference]:
         """Which ranks had which files; readers may have those of writers."""
-        each, there = [0, 0], self.evidence.counters[module][RECORDS]
+        each, there = [0, 0], self.totals.counters[module][RECORDS]
         for stream in self._located(module):
             each[writes(stream)] += ranks_of_files(stream, self.ranks)
-        comparable = any(each) and any(self.evidence.moved.values())
+        comparable = any(each) and any(self.totals.moved.values())
         if comparable and abs(max(each) - there) > EQUAL * there:
             yield Difference("ranks of files", max(each), there)
 
@@ -424,10 +424,10 @@ class _Group:
 
     def _unknown(self, module: str, way: str) -> Iterator[str]:
         calls = self._calls(module, way) if way != OTHER else 0
-        counted = self.evidence.counters[module]
+        counted = self.totals.counters[module]
         if counted.get("POSIX_MMAPS"):
             yield MAPPED
-        if way == OTHER and self.evidence.unsure:
+        if way == OTHER and self.totals.unsure:
             yield CREATED
         if way == OTHER and module == "POSIX":
             seeks = self.predicted.get(module, {}).get("POSIX_SEEKS", 0) or 0
@@ -466,16 +466,16 @@ class _Group:
             if isinstance(m, Moved)
         ]
         alone = all((m.calls.transfers <= 1).all() and m.times == 1 for m in moves)
-        below = self._calls("POSIX", way) if "POSIX" in self.evidence.counters else 0
+        below = self._calls("POSIX", way) if "POSIX" in self.totals.counters else 0
         whole = below <= self._calls("MPI-IO", way)  # none of POSIX is a part of one
-        if alone and whole and not self.evidence.counters["MPI-IO"]["MPIIO_VIEWS"]:
+        if alone and whole and not self.totals.counters["MPI-IO"]["MPIIO_VIEWS"]:
             return True
         return self._passes("mpiio", way)
 
     def _passes(self, method: str, way: str, places: bool = True) -> bool:
         """True if each run of bytes that is handed to a library becomes one POSIX call; small ones
         may be its own."""
-        counted = self.evidence.counters.get("POSIX")
+        counted = self.totals.counters.get("POSIX")
         streams = [replace(s, method="posix") for s in self.streams if s.method == method]
         if counted is None:
             return False

@@ -71,13 +71,13 @@ class Dumps:
         start_s = draft.start_s(k)
         duration_s = round(max(0.0, draft.end_s(k) - start_s), 6)
         compute_s = round(pace.compute_s(draft, k, self.ranks, self.runtime_s), 6)
-        if draft.turned:
+        if draft.scratch_dumps:
             return Dump(
                 time_s=round(start_s, 6),
                 duration_s=duration_s,
                 compute_s=compute_s,
-                variables=scratch_dumps.variables(draft.turned[k], draft.shares),
-                continues=draft.turned[k].continues,
+                variables=scratch_dumps.variables(draft.scratch_dumps[k], draft.shares),
+                continues=draft.scratch_dumps[k].continues,
             )
         files: dict[tuple[int, tuple[int, ...]], list[list[Variable]]] = {}
         for n, series in enumerate(draft.series):

@@ -44,7 +44,7 @@ def joined(drafts: Sequence[Draft]) -> list[Draft]:
 
 
 def _is_one_file(draft: Draft) -> bool:
-    return len(draft.series) == 1 and bool(draft.series[0].template) and not draft.turned
+    return len(draft.series) == 1 and bool(draft.series[0].template) and not draft.scratch_dumps
 
 
 def _same(written: Draft, read: Draft) -> bool:

@@ -76,10 +76,10 @@ class TimeSteps:
     def split(self, drafts: Sequence[Draft]) -> Sequence[Draft]:
         """Turn every draft that is one long-open file into a stream of time steps."""
         for written, read in _both_directions(drafts):
-            self._take_turns(written, read)
+            self._divide_scratch_file(written, read)
         drafts = reads_between_writes.joined(drafts)
         for draft in drafts:
-            if draft.files != "new" or draft.turned:
+            if draft.files != "new" or draft.scratch_dumps:
                 continue
             series = draft.series[0]
             items = {item for item, _ in series.dumps[0].cells}
@@ -92,14 +92,14 @@ class TimeSteps:
                     draft.remarks.append(remark)
                 else:
                     self._split_again(draft, _others(drafts, draft))
-        others = [d for d in drafts if not d.turned]
+        others = [d for d in drafts if not d.scratch_dumps]
         for draft in others:
             orders.traced(draft, self.trace)
         align(others, self.heat)
         pace.learn(others, self.trace, self.runtime_s)
         return drafts
 
-    def _take_turns(self, written: Draft, read: Draft) -> None:
+    def _divide_scratch_file(self, written: Draft, read: Draft) -> None:
         """A file that is read and written in turn, if its traces show that."""
         both = [
             (draft, draft.series[0].dumps[0], next(iter(draft.series[0].dumps[0].cells.values())))
@@ -128,31 +128,31 @@ class TimeSteps:
         if both[0][2].file != both[1][2].file or np.abs(shares[0] - shares[1]).max() > NOISE:
             return
         opens = max(cell.opens for _, _, cell in both)
-        turns = scratch_files.find(traces[0], traces[1], opens, BURST * self.runtime_s)
-        if turns is None:
+        scratch = scratch_files.find(traces[0], traces[1], opens, BURST * self.runtime_s)
+        if scratch is None:
             return
         for (draft, dump, _), segments, dumps in zip(
-            both, traces, (turns.written, turns.read), strict=True
+            both, traces, (scratch.written, scratch.read), strict=True
         ):
             bursts = [_burst(segments, slice(t.first, t.last)) for t in dumps]
             draft.series[0].dumps = divide(dump, bursts)
             draft.series[0].key = tuple((k,) for k in range(len(dumps)))
-            draft.turned, draft.shares = dumps, shares[0]
+            draft.scratch_dumps, draft.shares = dumps, shares[0]
             draft.order, draft.ordered, draft.block, draft.remarks = Order(), "", 0, []
             draft.timing = "times, sizes and places from the DXT segments of both directions"
             if self.ranks > 1 and np.count_nonzero(shares[0]) > 1:
                 draft.timing += ", of the file of one rank; those of the others are alike"
         read.files = "update"
-        again = turns.contents > 1
+        again = scratch.contents > 1
         written.files, written.removes = ("rewrite", LIVES) if again else ("new", "")
         written.again = (
-            f"of {opens} opens per rank, {turns.contents} behind which nothing was read that "
+            f"of {opens} opens per rank, {scratch.contents} behind which nothing was read that "
             "was written before"
         )
-        written.again_sure = turns.sure
+        written.again_sure = scratch.sure
         if again:
             written.remarks.append(
-                f"that its files were removed and created again {turns.contents - 1} times is "
+                f"that its files were removed and created again {scratch.contents - 1} times is "
                 "assumed, since nothing was read any more of what was written before"
             )
 

@@ -21,7 +21,7 @@ class Part:
 
 
 @dataclass(slots=True)
-class Turn:
+class ScratchDump:
     """A dump: the segments of a direction from `first` to before `last`."""
 
     write: bool
@@ -32,10 +32,10 @@ class Turn:
     continues: bool = False
 
 
-def variables(turn: Turn, shares: npt.NDArray[np.float64]) -> tuple[Variable, ...]:
+def variables(dump: ScratchDump, shares: npt.NDArray[np.float64]) -> tuple[Variable, ...]:
     """The variables of a dump; each rank moves its share of the bytes of the traced one's."""
     dump_variables = []
-    for part in turn.parts:
+    for part in dump.parts:
         each = np.rint(shares * part.bytes).astype(np.int64)
         rule = runs((1, int(size)) for size in each)
         dump_variables.append(

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from understudy.contracts.workload import Lookups, Order
 from understudy.inference import constants as levels
 from understudy.inference.streams.file_series import NEXT, Series
-from understudy.inference.streams.scratch_dumps import Turn
+from understudy.inference.streams.scratch_dumps import ScratchDump
 from understudy.inference.table import LONG
 
 MAX_FILES = 1024
@@ -47,7 +47,7 @@ class Draft:
     syncs: float = 0.0  # of a file by a rank in all dumps
     sync_every: float = 0.0  # bytes
     folded: frozenset[bytes] = frozenset()  # templates of the series that were put together
-    turned: list[Turn] = field(default_factory=list)  # dumps of files read and written in turn
+    scratch_dumps: list[ScratchDump] = field(default_factory=list)
     lookups: Lookups | None = None  # between its writes
     shares: npt.NDArray[np.float64] = field(default_factory=lambda: np.ones(0))  # of each rank
 
@@ -87,8 +87,8 @@ class Draft:
         return (
             len(self.series) == len(other.series) == 1
             and self.files == other.files == "new"
-            and not self.turned
-            and not other.turned
+            and not self.scratch_dumps
+            and not other.scratch_dumps
             and same_files(self.series[0], other.series[0])
         )
 
@@ -271,7 +271,7 @@ def gather(drafts: Sequence[Draft], runtime_s: float) -> list[Draft]:
         span = tuple(round(t / (LONG * runtime_s)) for t in (draft.start_s(0), draft.end_s(-1)))
         folder = _folder(draft.series[0])
         key = (draft.write, draft.method, draft.files, draft.dumps, draft.spans, folder, power)
-        alone = id(draft) if draft.turned else 0
+        alone = id(draft) if draft.scratch_dumps else 0
         groups.setdefault((*key, span, alone), []).append(draft)
     gathered = []
     for group in groups.values():
@@ -321,9 +321,11 @@ def wrote(written: Draft, read: Draft) -> bool:
     )
     if not same or not write_series.template or written.spans != read.spans:
         return False
-    if written.files != "new" or written.turned or len(write_series.key) == 1:
+    if written.files != "new" or written.scratch_dumps or len(write_series.key) == 1:
         return (
-            written.files != "new" or write_series.key == read_series.key or bool(written.turned)
+            written.files != "new"
+            or write_series.key == read_series.key
+            or bool(written.scratch_dumps)
         )
     starts = [written.start_s(k) for k in range(written.dumps)]
     last = [bisect_right(starts, read.start_s(k)) - 1 for k in range(read.dumps)]
