@@ -35,20 +35,22 @@ def draw(book: Book) -> Figure | None:
         )
     ]
     for key in shown:
-        mine = [row for row in rows if (row.place, row.version) == key]
-        ranks = max(row.ranks for row in mine)
+        rows_of_column = [row for row in rows if (row.place, row.version) == key]
+        ranks = max(row.ranks for row in rows_of_column)
         label = f"{key[0]}, Darshan {key[1]}, {ranks} processes"
-        saved = {row.workload: row.saved or 0.0 for row in mine if row.ranks == ranks}
+        saved = {row.workload: row.saved or 0.0 for row in rows_of_column if row.ranks == ranks}
         series.append((label, method_colour(str(key), list(map(str, shown))), saved))
     figure = Figure(figsize=(10.5, 2.6))
     axes = figure.subplots()
     width = 0.84 / len(series)
     handles = []
     for n, (label, colour, values) in enumerate(series):
-        known = [(k, 100 * values[w]) for k, w in enumerate(WORKLOADS) if w in values]
-        x = np.array([k for k, _ in known]) + (n - (len(series) - 1) / 2) * width
-        bars = axes.bar(x, [value for _, value in known], width * 0.92, color=colour, label=label)
-        for place, (_, value) in zip(x, known, strict=True):
+        heights = [(k, 100 * values[w]) for k, w in enumerate(WORKLOADS) if w in values]
+        x = np.array([k for k, _ in heights]) + (n - (len(series) - 1) / 2) * width
+        bars = axes.bar(
+            x, [value for _, value in heights], width * 0.92, color=colour, label=label
+        )
+        for place, (_, value) in zip(x, heights, strict=True):
             axes.annotate(
                 f"{value:.1f}",
                 (place, value),

@@ -24,27 +24,27 @@ NAMES = ("header", "job record", "records and name of a file")
 
 
 def draw(book: Book) -> Figure | None:
-    found: dict[str, dict[str, float]] = {}
+    sizes_by_version: dict[str, dict[str, float]] = {}
     for row in shutdown.rows(book.runs):
         if row.sizes:  # they depend on the version alone
-            found[row.version] = dict(row.sizes)
-    if not found:
+            sizes_by_version[row.version] = dict(row.sizes)
+    if not sizes_by_version:
         return None
-    shown = sorted(found)[:MAX_VERSIONS]
+    shown = sorted(sizes_by_version)[:MAX_VERSIONS]
     series = [
         (f"paper: Darshan {version}", GREYS[version], dict(zip(PARTS, sizes, strict=True)))
         for version, sizes in PAPER_PARTS.items()
     ]
-    series += [(f"Darshan {v}", method_colour(v, shown), found[v]) for v in shown]
+    series += [(f"Darshan {v}", method_colour(v, shown), sizes_by_version[v]) for v in shown]
     figure = Figure(figsize=(10.5, 2.6))
     axes = figure.subplots()
     width = 0.84 / len(series)
     handles = []
     for n, (label, colour, sizes) in enumerate(series):
-        known = [(k, sizes[name]) for k, name in enumerate(PARTS) if name in sizes]
-        x = np.array([k for k, _ in known]) + (n - (len(series) - 1) / 2) * width
-        bars = axes.bar(x, [size for _, size in known], width * 0.92, color=colour, label=label)
-        for place, (_, size) in zip(x, known, strict=True):
+        heights = [(k, sizes[name]) for k, name in enumerate(PARTS) if name in sizes]
+        x = np.array([k for k, _ in heights]) + (n - (len(series) - 1) / 2) * width
+        bars = axes.bar(x, [size for _, size in heights], width * 0.92, color=colour, label=label)
+        for place, (_, size) in zip(x, heights, strict=True):
             text = f"{size:,.0f}" if size else "none"
             axes.annotate(text, (place, size), ha="center", va="bottom", fontsize=7.5)
         handles.append(bars[0])
@@ -54,5 +54,5 @@ def draw(book: Book) -> Figure | None:
     axes.grid(axis="x", visible=False)
     axes.set_ylabel("bytes")
     add_legend(figure, handles, columns=5)
-    state_cuts(figure, versions=(len(shown), len(found)))
+    state_cuts(figure, versions=(len(shown), len(sizes_by_version)))
     return figure

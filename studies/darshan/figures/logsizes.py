@@ -48,10 +48,10 @@ def draw(book: Book) -> Figure | None:
         for version in PAPER
     ]
     for key in shown:
-        mine = [row for row in rows if (row.place, row.version) == key]
-        ranks = max(row.ranks for row in mine)
+        rows_of_column = [row for row in rows if (row.place, row.version) == key]
+        ranks = max(row.ranks for row in rows_of_column)
         label = f"{key[0]}, Darshan {key[1]}, {ranks} processes"
-        values = {row.workload: row.bytes_per_file for row in mine if row.ranks == ranks}
+        values = {row.workload: row.bytes_per_file for row in rows_of_column if row.ranks == ranks}
         series.append((label, method_colour(str(key), list(map(str, shown))), values))
     add_legend(figure, _bars(left, series), columns=2)
     for axes, workload in zip(right, BY_PROCESSES, strict=True):
@@ -64,10 +64,12 @@ def _bars(axes: Axes, series: list[tuple[str, str, dict[str, float]]]) -> list[A
     handles = []
     width = 0.84 / len(series)
     for n, (label, colour, values) in enumerate(series):
-        known = [(k, values[w]) for k, w in enumerate(WORKLOADS) if w in values]
-        x = np.array([k for k, _ in known]) + (n - (len(series) - 1) / 2) * width
-        bars = axes.bar(x, [value for _, value in known], width * 0.92, color=colour, label=label)
-        for place, (_, value) in zip(x, known, strict=True):
+        heights = [(k, values[w]) for k, w in enumerate(WORKLOADS) if w in values]
+        x = np.array([k for k, _ in heights]) + (n - (len(series) - 1) / 2) * width
+        bars = axes.bar(
+            x, [value for _, value in heights], width * 0.92, color=colour, label=label
+        )
+        for place, (_, value) in zip(x, heights, strict=True):
             text = f"{value:,.0f}" if value >= 100 else f"{value:.1f}"
             axes.annotate(
                 text,
@@ -106,12 +108,12 @@ def _lines(axes: Axes, workload: str, rows: list[Row], shown: list[tuple[str, st
             label=f"paper: Darshan {version}",
         )
     for key in shown:
-        mine = sorted(
+        rows_of_column = sorted(
             (row for row in rows if (row.place, row.version) == key), key=lambda r: r.ranks
         )
         axes.plot(
-            [row.ranks for row in mine],
-            [row.bytes_per_file for row in mine],
+            [row.ranks for row in rows_of_column],
+            [row.bytes_per_file for row in rows_of_column],
             "o-",
             markersize=3,
             lw=1,

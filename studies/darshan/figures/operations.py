@@ -34,44 +34,46 @@ def draw(book: Book) -> Figure | None:
     width = 0.84 / (len(versions) + 1)
     handles = {}
     for k, (place, case) in enumerate(shown):
-        mine = [row for row in rows if (row.place, row.case) == (place, case)]
+        rows_of_case = [row for row in rows if (row.place, row.case) == (place, case)]
         panels[0][k].set_title(f"{place}, {case.removeprefix('operations-')}")
         for n, version in enumerate(versions):
-            here = {row.operation: row for row in mine if row.version == version}
+            here = {row.operation: row for row in rows_of_case if row.version == version}
             x = [i + (n + 0.5 - len(versions) / 2) * width for i in range(len(OPERATIONS))]
-            known = [(a, here[op]) for a, op in zip(x, OPERATIONS, strict=True) if op in here]
+            measured = [(a, here[op]) for a, op in zip(x, OPERATIONS, strict=True) if op in here]
             colour, label = method_colour(version, versions), f"Darshan {version}"
-            places = [a for a, _ in known]
+            places = [a for a, _ in measured]
             bars = panels[0][k].bar(
                 places,
-                [1e9 * row.added_s.median for _, row in known],
+                [1e9 * row.added_s.median for _, row in measured],
                 0.92 * width,
                 color=colour,
                 label=label,
             )
             panels[0][k].vlines(
                 places,
-                [1e9 * row.added_s.low for _, row in known],
-                [1e9 * row.added_s.high for _, row in known],
+                [1e9 * row.added_s.low for _, row in measured],
+                [1e9 * row.added_s.high for _, row in measured],
                 color="black",
                 lw=1,
             )
             handles.setdefault(label, bars[0])
             bars[0].set_label(label)
             if counted:
-                found = [(a, row.instructions) for a, row in known if row.instructions is not None]
+                instructions = [
+                    (a, row.instructions) for a, row in measured if row.instructions is not None
+                ]
                 panels[1][k].bar(
-                    [a for a, _ in found],
-                    [value for _, value in found],
+                    [a for a, _ in instructions],
+                    [value for _, value in instructions],
                     0.92 * width,
                     color=colour,
                     label=label,
                 )
-                for a, value in found:
+                for a, value in instructions:
                     panels[1][k].annotate(
                         f"{value:,.0f}", (a, value), ha="center", va="bottom", fontsize=7
                     )
-        noise = {row.operation: row for row in mine}
+        noise = {row.operation: row for row in rows_of_case}
         for i, op in enumerate(OPERATIONS):
             if op in noise:
                 low, high = noise[op].control_s.low, noise[op].control_s.high

@@ -38,22 +38,24 @@ def draw(book: Book) -> Figure | None:
         here = [row for row in rows if row.workload == workload]
         divisor, unit = time_unit(max((row.seconds.high for row in here), default=1.0))
         for key, label in zip(shown, labels, strict=True):
-            mine = sorted(
+            rows_of_line = sorted(
                 (row for row in here if (row.place, row.version) == key), key=lambda r: r.ranks
             )
-            if not mine:
+            if not rows_of_line:
                 continue
-            ranks = [row.ranks for row in mine]
+            ranks = [row.ranks for row in rows_of_line]
             colour = method_colour(label, labels)
             (line,) = axes.plot(
                 ranks,
-                [row.seconds.median / divisor for row in mine],
+                [row.seconds.median / divisor for row in rows_of_line],
                 marker="o",
                 markersize=4,
                 color=colour,
                 label=label,
             )
-            low, high = ([getattr(row.seconds, end) / divisor for row in mine] for end in ENDS)
+            low, high = (
+                [getattr(row.seconds, end) / divisor for row in rows_of_line] for end in ENDS
+            )
             axes.vlines(ranks, low, high, color=colour, lw=1)
             handles.setdefault(label, line)
         axes.set_xscale("log", base=2)

@@ -22,9 +22,12 @@ class Overheads(Addition):
 
     def judged(self, cases: Sequence[Case], runs: Sequence[Run], lost: Lost) -> Iterator[Judged]:
         jobs = overhead.cases(runs)
-        own = {(job.name, job.place) for job in jobs}
+        keys_of_jobs = {(job.name, job.place) for job in jobs}
         lost.leave_out(  # which a job counts by itself
-            lambda one: overhead.is_of(one.run) and (one.run.identity.case, one.place) in own
+            lambda lost_run: (
+                overhead.is_of(lost_run.run)
+                and (lost_run.run.identity.case, lost_run.place) in keys_of_jobs
+            )
         )
         return _judged(jobs)
 
@@ -35,9 +38,9 @@ ADDITION = Overheads()
 def _judged(jobs: Sequence[overhead.Case]) -> Iterator[Judged]:
     limit = overhead.LIMIT_PERCENT / 100
     for job in jobs:
-        for found in job.overheads:
-            change, control = found.error.error, found.error.control
-            state = STATE_OF_ERROR[found.state(limit)]
+        for overhead_of_version in job.overheads:
+            change, control = overhead_of_version.error.error, overhead_of_version.error.control
+            state = STATE_OF_ERROR[overhead_of_version.state(limit)]
             why = (
                 f"overhead {units.percent(change.value)} ({units.percent(change.low)} to "
                 f"{units.percent(change.high)}), control {units.percent(control.low)} to "
@@ -46,7 +49,7 @@ def _judged(jobs: Sequence[overhead.Case]) -> Iterator[Judged]:
             if job.failed:
                 state, why = FAILED, f"{job.failed} runs failed"
             yield Judged(
-                name=f"Darshan {found.name}",
+                name=f"Darshan {overhead_of_version.name}",
                 place=job.place,
                 method=OVERHEAD,
                 kind=OVERHEAD,

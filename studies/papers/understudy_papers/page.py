@@ -16,13 +16,13 @@ class Publications(Addition):
         return render("published_sizes.html", against=against) if against else ""
 
     def parts(self, cases: Sequence[Case], runs: Sequence[Run], render: Render) -> Iterator[Part]:
-        if found := claims.judged(runs):
+        if findings := claims.judged(runs):
             yield Part(
                 anchor="claims",
                 title="Claims of publications",
                 lead="What publications say of these systems, beside the same of the runs on this "
                 "page: ratios of mean bandwidths or times, times, and shares of cases.",
-                html=render("claims.html", rows=found, claims=claims),
+                html=render("claims.html", rows=findings, claims=claims),
             )
 
 

@@ -41,17 +41,17 @@ def draw(case: Case) -> Figure | None:
     figure = Figure(figsize=(10.5, 0.9 + 1.75 * len(shown)))
     grid = figure.subplots(len(shown), len(across), squeeze=False, sharey="row")
     for line, row in zip(grid, shown, strict=True):
-        found = [cells.get((row, column)) for column in across]
-        made = {id(s): accuracy_rows.parts(s) for s in found if s is not None}
-        longest = max(parts.total_s.max() for parts in made.values())
+        conditions = [cells.get((row, column)) for column in across]
+        parts_by_id = {id(s): accuracy_rows.parts(s) for s in conditions if s is not None}
+        longest = max(parts.total_s.max() for parts in parts_by_id.values())
         divisor, unit = time_unit(longest)
-        for axes, condition in zip(line, found, strict=True):
+        for axes, condition in zip(line, conditions, strict=True):
             if condition is None:
                 axes.set_axis_off()
                 continue
-            _panel(axes, made[id(condition)], divisor)
+            _panel(axes, parts_by_id[id(condition)], divisor)
             axes.set_ylim(0, 1.06 * longest / divisor)
-        first = next(axes for axes, condition in zip(line, found, strict=True) if condition)
+        first = next(axes for axes, condition in zip(line, conditions, strict=True) if condition)
         first.tick_params(labelleft=True)
         first.set_ylabel(f"{unit} of a process")
         line[0].set_title(", ".join(filter(None, row)), loc="left", fontsize=9)

@@ -94,21 +94,27 @@ def point(condition: Condition) -> Point:
 def series(conditions: Iterable[Condition]) -> dict[str, list[Condition]]:
     """Conditions by what they have in common on every number of ranks: the method, and how many
     ranks have one aggregator. A single aggregator stands in each series that has no more there."""
-    found = list(conditions)
-    groups = {(s.method, s.ranks // many) for s in found if (many := _aggregators(s)) and many > 1}
-    made: dict[str, list[Condition]] = {}
-    for condition in found:
+    all_conditions = list(conditions)
+    groups = {
+        (s.method, s.ranks // many)
+        for s in all_conditions
+        if (many := _aggregators(s)) and many > 1
+    }
+    conditions_by_series: dict[str, list[Condition]] = {}
+    for condition in all_conditions:
         many = _aggregators(condition)
         sizes = sorted(
             size
             for method, size in groups
             if method == condition.method and many == max(1, condition.ranks // size)
         )
-        own = (f"{condition.ranks} ranks", condition.arm)
-        more = [f for f in condition.facts if f not in own and not f.startswith(AGGREGATORS)]
+        own_facts = (f"{condition.ranks} ranks", condition.arm)
+        more = [f for f in condition.facts if f not in own_facts and not f.startswith(AGGREGATORS)]
         for words in [[f"1 aggregator for {size}"] for size in sizes if many] or [[]]:
-            made.setdefault(", ".join([condition.method, *words, *more]), []).append(condition)
-    return dict(sorted(made.items()))
+            conditions_by_series.setdefault(
+                ", ".join([condition.method, *words, *more]), []
+            ).append(condition)
+    return dict(sorted(conditions_by_series.items()))
 
 
 def _aggregators(condition: Condition) -> int:
@@ -163,20 +169,20 @@ def _accuracy(case: Case, application: Condition, skeleton: Condition) -> Accura
     rounds = _rounds(application, skeleton, controls)
     used = [_throughputs(runs) for runs in rounds]
     try:
-        found = paired_errors.errors(used[0], used[1], (used[2], used[3]) if used[2:] else None)
+        errors = paired_errors.errors(used[0], used[1], (used[2], used[3]) if used[2:] else None)
         reason = ""
     except UnderstudyError as error:
-        found, reason = {}, str(error)
-    made = AccuracyRow(
+        errors, reason = {}, str(error)
+    row = AccuracyRow(
         application=application,
         skeleton=skeleton,
         controls=tuple(s for conditions in controls for s in conditions if rounds[2:]),
         rounds=min(map(len, rounds)) // (1 if rounds[2:] else 2),
         unpaired=0,
-        errors=found,
+        errors=errors,
         reason=reason,
     )
-    return replace(made, unpaired=len(made.runs) - 4 * made.rounds)
+    return replace(row, unpaired=len(row.runs) - 4 * row.rounds)
 
 
 def _rounds(
@@ -196,12 +202,12 @@ def _rounds(
 Round = tuple[str | None, str | None, str | None, int | None]  # session, job, case, round
 
 
-def paired(one: Condition, other: Condition) -> tuple[list[Measured], list[Measured]]:
+def paired(application: Condition, skeleton: Condition) -> tuple[list[Measured], list[Measured]]:
     """The runs of both, row by row: those of one round of one session, as their records say.
 
     Old results state no rounds: then the order of their starts pairs them.
     """
-    first, second = _by_start(one), _by_start(other)
+    first, second = _by_start(application), _by_start(skeleton)
     if any(run.run.identity.round is None for run in (*first, *second)):
         return first, second
     rounds = [{_round(run): run for run in runs} for runs in (first, second)]

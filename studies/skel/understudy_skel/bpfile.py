@@ -101,11 +101,11 @@ def read(path: Path) -> Found:
         switches=(),
     )
     method, words = _method(path, ranks)
-    found = Method(
+    stated_method = Method(
         group=name, name=method, parameters=words, element=builder.element("method", name)
     )
     descriptor = Descriptor(
-        file=str(path), language="C", groups=(group,), methods=(found,), buffer_mb=None
+        file=str(path), language="C", groups=(group,), methods=(stated_method,), buffer_mb=None
     )
     values = GroupParameters(
         scalars=builder.values,
@@ -160,26 +160,26 @@ def _bpls(path: Path) -> str:
 
 def parse(text: str, path: Path) -> list[Listed]:
     """The variables in the output of bpls -lD."""
-    found: list[Listed] = []
+    listed: list[Listed] = []
     step = 0
     for line in text.splitlines():
         if head := HEAD.fullmatch(line):
-            found.append(_listed(head))
-        elif not line.strip() or not found:
+            listed.append(_listed(head))
+        elif not line.strip() or not listed:
             continue
         elif in_step := STEP.fullmatch(line):
             step = int(in_step.group(1))
-            found[-1].instances = found[-1].instances or int(in_step.group(2) or 0)
+            listed[-1].instances = listed[-1].instances or int(in_step.group(2) or 0)
         elif (block := BLOCK.fullmatch(line)) and step == 0:
             limits = [part.split(":") for part in block.group(2).split(",")]
             if any(len(limit) != 2 for limit in limits):
                 raise UnderstudyError(
-                    f"{path}: {found[-1].name}: bpls does not tell which part each process wrote"
+                    f"{path}: {listed[-1].name}: bpls does not tell which part each process wrote"
                 )
-            found[-1].parts.append(tuple((int(low), int(high)) for low, high in limits))
+            listed[-1].parts.append(tuple((int(low), int(high)) for low, high in limits))
         elif not block:
             raise UnderstudyError(f"{path}: bpls says what is not understood: {line.strip()!r}")
-    return found
+    return listed
 
 
 def _listed(head: re.Match[str]) -> Listed:

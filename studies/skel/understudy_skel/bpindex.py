@@ -43,7 +43,7 @@ def transforms(path: Path) -> dict[str, str]:
     """The transform of each variable that has one, by the variable's full name."""
     try:
         index = _index(path)
-        found = {}
+        transform_of = {}
         count = index.number("I")
         index.number("Q")
         for _ in range(count):
@@ -51,9 +51,9 @@ def transforms(path: Path) -> dict[str, str]:
             end = index.at + size
             name, kind = _variable(index)
             if kind:
-                found[name] = kind
+                transform_of[name] = kind
             index.at = end
-        return found
+        return transform_of
     except (struct.error, ValueError):
         raise UnderstudyError(f"{path}: not a BP file: its index is damaged") from None
     except OSError as error:

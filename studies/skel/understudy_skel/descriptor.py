@@ -168,8 +168,8 @@ class Descriptor:
         for group in self.groups:
             if group.name == name:
                 return group
-        known = ", ".join(g.name for g in self.groups)
-        raise UnderstudyError(f"{self.file}: there is no group {name!r}; expected one of {known}")
+        names = ", ".join(g.name for g in self.groups)
+        raise UnderstudyError(f"{self.file}: there is no group {name!r}; expected one of {names}")
 
     def method(self, group: str) -> Method | None:
         return next((m for m in self.methods if m.group == group), None)
@@ -300,9 +300,14 @@ def _methods(root: Element, groups: Mapping[str, Group], asked: str | None) -> t
         check_printable(parameters, element, "parameters")
         methods[group] = Method(group=group, name=name, parameters=parameters, element=element)
     if asked is not None:
-        for one in groups.values():
-            given = Method(group=one.name, name=asked.upper(), parameters="", element=one.element)
-            methods.setdefault(one.name, given)
+        for declared in groups.values():
+            given = Method(
+                group=declared.name,
+                name=asked.upper(),
+                parameters="",
+                element=declared.element,
+            )
+            methods.setdefault(declared.name, given)
     return tuple(methods.values())
 
 
@@ -412,7 +417,7 @@ class _Reader:
                 f"{len(timeless)} dimensions ({', '.join(timeless)}) in global bounds of "
                 f"{len(bounds)} dimensions ({', '.join(bounds)}) and {len(offsets)} offsets"
             )
-        made = Variable(
+        variable = Variable(
             name=name,
             path=path,
             type=self._type(element),
@@ -424,8 +429,8 @@ class _Reader:
             gwrite=element.get("gwrite"),
             when=tuple(self.open),
         )
-        self._check_transform(made)
-        self.variables[name] = made
+        self._check_transform(variable)
+        self.variables[name] = variable
         self._remember(name)
 
     def _remember(self, name: str) -> None:
@@ -455,8 +460,8 @@ class _Reader:
         if text == TEXT.names[0] and (element.get("dimensions") or element.get("dimension")):
             raise element.fault("type string: ADIOS has no arrays of texts; expected a scalar")
         if text not in BY_NAME:
-            known = ", ".join(kind.names[0] for kind in TYPES)
-            raise element.fault(f"unknown type {element.get('type')!r}; expected one of {known}")
+            names = ", ".join(kind.names[0] for kind in TYPES)
+            raise element.fault(f"unknown type {element.get('type')!r}; expected one of {names}")
         return BY_NAME[text]
 
     def _names(self, element: Element, parts: tuple[str, ...]) -> tuple[str, ...]:
@@ -469,8 +474,8 @@ class _Reader:
             raise element.fault("a dimension is missing between two commas")
         if is_whole(token):
             return token
-        known = self.by_leaf.get(token.rsplit("/", 1)[-1], [])
-        fitting = [name for name in known if name == token] or self.by_leaf.get(token, [])
+        names = self.by_leaf.get(token.rsplit("/", 1)[-1], [])
+        fitting = [name for name in names if name == token] or self.by_leaf.get(token, [])
         if len(fitting) != 1:
             why = (
                 f"could be {' or '.join(fitting)}"

@@ -166,7 +166,7 @@ def environment(language: type[Text] | None) -> jinja2.Environment:
     def finalize(value: Any) -> Any:
         return value if language is None else language.accept(value)
 
-    made = jinja2.Environment(
+    templates = jinja2.Environment(
         loader=jinja2.FileSystemLoader(TEMPLATES),
         autoescape=language is None,
         finalize=finalize,
@@ -175,8 +175,8 @@ def environment(language: type[Text] | None) -> jinja2.Environment:
         keep_trailing_newline=True,
         undefined=jinja2.StrictUndefined,
     )
-    made.filters |= FILTERS
-    return made
+    templates.filters |= FILTERS
+    return templates
 
 
 def xml_attribute(key: str, value: str) -> Markup:

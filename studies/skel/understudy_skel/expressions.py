@@ -41,8 +41,8 @@ class Expression:
 
     def evaluate(self, values: Mapping[str, Integers], ranks: int) -> Integers:
         """Its value on every rank, int64[ranks]; `values` holds the same of the scalars."""
-        found = _evaluate(self, self.tree, values, ranks)
-        return np.broadcast_to(np.asarray(found, dtype=np.int64), (ranks,))
+        value = _evaluate(self, self.tree, values, ranks)
+        return np.broadcast_to(np.asarray(value, dtype=np.int64), (ranks,))
 
     def to_code(self, dialect: Dialect, name: Callable[[str], Text]) -> Text:
         """The same in a language; `name` gives the text of a scalar or of the rank there."""
@@ -58,10 +58,10 @@ def parse(text: str) -> Expression:
             names.append(name)
         return f"_{names.index(name)}"
 
-    def word(found: re.Match[str]) -> str:
-        name = found.group(1) or found.group(2)
-        known = (RANK, RANKS, *FUNCTIONS)
-        return name if not found.group(1) and name in known else hold(name.strip())
+    def word(match: re.Match[str]) -> str:
+        name = match.group(1) or match.group(2)
+        words = (RANK, RANKS, *FUNCTIONS)
+        return name if not match.group(1) and name in words else hold(name.strip())
 
     plain = re.sub(r"\{([^{}]+)\}|([A-Za-z_][A-Za-z_0-9]*)", word, text)
     try:

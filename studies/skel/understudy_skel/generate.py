@@ -62,15 +62,15 @@ class Names:
 
     def programs(self, groups: Iterable[str]) -> dict[str, str]:
         """The group that each program writes."""
-        found: dict[str, str] = {}
+        group_of: dict[str, str] = {}
         for group in groups:
             program = self.program(group)
-            if found.setdefault(program, group) != group:
+            if group_of.setdefault(program, group) != group:
                 raise UnderstudyError(
-                    f"the groups {found[program]!r} and {group!r} would both be written by "
+                    f"the groups {group_of[program]!r} and {group!r} would both be written by "
                     f"{program}; expected names that differ in letters and digits"
                 )
-        return found
+        return group_of
 
 
 def _dimensions(group: Group, variable: Variable) -> str:
@@ -82,17 +82,17 @@ def _dimensions(group: Group, variable: Variable) -> str:
 
 
 def _rendered(language: type[Text] | None, template: str, **context: object) -> str:
-    made = environment(language)
+    templates = environment(language)
     if language is not None:
-        made.globals["literal"] = language
-    made.globals |= {
+        templates.globals["literal"] = language
+    templates.globals |= {
         "optional": xml_attribute,
         "parts": _parts,
         "dimensions": _dimensions,
         "copied": schema.copied,
         "copied_of_var": schema.COPIED_OF_VAR,
     }
-    return made.get_template(template).render(**context)
+    return templates.get_template(template).render(**context)
 
 
 # ---- The descriptor as ADIOS takes it
@@ -351,7 +351,7 @@ def in_fortran(sources: Iterable[Path]) -> bool:
 
 def _build_files(proved: str, **context: object) -> dict[str, str]:
     """`proved`: the name of the application."""
-    made = {
+    texts = {
         name: _rendered(
             MakeText,
             name,
@@ -363,7 +363,7 @@ def _build_files(proved: str, **context: object) -> dict[str, str]:
         for name in ("CMakeLists.txt", "Makefile")
     }
     [finder] = studies.directories("cmake/adios.cmake")
-    return made | {finder.name: finder.read_text(encoding="utf-8")}
+    return texts | {finder.name: finder.read_text(encoding="utf-8")}
 
 
 # What the runtime takes from the player, so that both name things alike.
@@ -373,7 +373,7 @@ SHARED = ("interfaces/mount", "job/mpi_settings", "text/error", "text/print", "t
 def runtime_files(language: str = "c", *, application: bool = False) -> dict[str, str]:
     """Name and text of the files that measure, which every program carries in skeleton/: a
     skeleton in that language, or an `application` that calls ADIOS itself."""
-    found = {}
+    texts = {}
     for path in sorted(where("skeleton").iterdir()):
         of_application = path.stem.startswith("application")
         of_fortran = path.suffix == ".f90" or path.stem.endswith("_fortran")
@@ -381,12 +381,12 @@ def runtime_files(language: str = "c", *, application: bool = False) -> dict[str
             continue
         if of_fortran and application and not of_application:
             continue
-        found[f"skeleton/{path.name}"] = path.read_text(encoding="utf-8")
+        texts[f"skeleton/{path.name}"] = path.read_text(encoding="utf-8")
     for name in SHARED:
         for suffix in (".c", ".h"):
             path = where("proxies") / "core" / f"{name}{suffix}"
-            found[f"skeleton/{name}{suffix}"] = path.read_text(encoding="utf-8")
-    return found
+            texts[f"skeleton/{name}{suffix}"] = path.read_text(encoding="utf-8")
+    return texts
 
 
 def _runtime_sources() -> list[MakeText]:
@@ -451,9 +451,9 @@ def _launcher(text: str) -> ShellText:
 def method_parameters(test: Test, cores: int) -> str:
     """A test's method parameters with the expressions in braces worked out: at least 1 each."""
 
-    def value(found: re.Match[str]) -> str:
+    def value(match: re.Match[str]) -> str:
         try:
-            expression = expressions.parse(found.group(1))
+            expression = expressions.parse(match.group(1))
             if expression.names or RANK in expression.text:
                 raise ValueError(f"{expression.text!r}: expected only skel_mpi_size")
             return str(max(1, int(expression.evaluate({}, cores)[0])))

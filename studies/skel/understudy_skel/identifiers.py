@@ -19,15 +19,15 @@ def plain(name: str) -> Identifier:
 def of(names: Iterable[str], ending: str = "") -> dict[str, Identifier]:
     """An identifier for every name, no two alike, whether or not capitals count."""
     used: set[str] = set()
-    found = {}
+    identifiers = {}
     for name in names:
         text = f"{plain(name)}{ending}"
         unique, number = text, 2
         while unique.lower() in used:
             unique, number = f"{plain(name)}_{number}{ending}", number + 1
         used.add(unique.lower())
-        found[name] = Identifier(unique)
-    return found
+        identifiers[name] = Identifier(unique)
+    return identifiers
 
 
 def members(names: Iterable[str]) -> dict[str, Identifier]:

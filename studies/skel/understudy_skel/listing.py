@@ -26,19 +26,19 @@ class Sample:
     value: int
 
 
-def samples(made: GroupBlocks, fills: Mapping[str, str]) -> list[Sample]:
+def samples(group_blocks: GroupBlocks, fills: Mapping[str, str]) -> list[Sample]:
     """The first element of the first and the last process' part of each array that is filled by
     rank and that the processes share out among them."""
-    found = []
-    for block in made.blocks:
+    samples_of_ranks = []
+    for block in group_blocks.blocks:
         if block.whole is None or fills.get(block.variable.name) != RANK or not _apart(block):
             continue
-        for rank in sorted({0, made.ranks - 1}):
+        for rank in sorted({0, group_blocks.ranks - 1}):
             bits = 8 * block.variable.type.bytes
             value = rank if block.variable.type.workload[0] == "f" else rank % 2 ** (bits - 1)
             start = tuple(int(n) for n in block.offsets[rank])
-            found.append(Sample(variable=block.variable.name, start=start, value=value))
-    return found
+            samples_of_ranks.append(Sample(variable=block.variable.name, start=start, value=value))
+    return samples_of_ranks
 
 
 def _apart(block: Blocks) -> bool:
@@ -72,11 +72,11 @@ def _joined(start: tuple[int, ...]) -> str:
     return ",".join(map(str, start))
 
 
-def faults(text: str, made: GroupBlocks, wanted: list[Sample]) -> Iterator[str]:
+def faults(text: str, group_blocks: GroupBlocks, wanted: list[Sample]) -> Iterator[str]:
     """Messages on what the listing should say and does not."""
     head, *printed = re.split(r"(?m)^sample ", text)
     shapes = {m["name"]: m["shape"] for line in head.splitlines() if (m := ROW.match(line))}
-    for block in made.blocks:
+    for block in group_blocks.blocks:
         name, shape = block.variable.name, _shape(block)
         if name not in shapes:
             yield f"{name}: not in the file; expected {shape}"

@@ -55,9 +55,9 @@ def _judged(case: Case, row: AccuracyRow, bad: Sequence[Failed]) -> Judged:
     if bad:
         state, why = FAILED, failures(bad, len(row.runs))
     elif row.errors:
-        found = row.errors[paired_errors.OVERALL]
-        noise = (f"{arm} against itself {interval(c)}" for arm, c in found.controls.items())
-        why = ", ".join([f"error of the throughput {interval(found.error)}", *noise])
+        overall = row.errors[paired_errors.OVERALL]
+        noise = (f"{arm} against itself {interval(c)}" for arm, c in overall.controls.items())
+        why = ", ".join([f"error of the throughput {interval(overall.error)}", *noise])
     played = metrics.verdict(row.skeleton)
     return Judged(
         name=f"{case.workload.name}, {row.skeleton.ranks} ranks",

@@ -227,14 +227,14 @@ def _times(local: str, factor: str) -> str:
 
 def _local_sizes(group: Group, values: dict[str, str]) -> None:
     """Sizes of which nothing is known; one whose name is a sum, as mpsi+1, is that sum."""
-    known = {scalar.name for scalar in group.scalars}
+    scalars = {scalar.name for scalar in group.scalars}
     sizes: dict[str, int] = {}
     for array in group.arrays:
-        free = [token for token in array.dimensions if token in known]
+        free = [token for token in array.dimensions if token in scalars]
         for token in free:
             sizes[token] = max(sizes.get(token, 1), len(free))
     for name, dimensions in list(sizes.items()):
-        told = _told_by_name(name, known)
+        told = _told_by_name(name, scalars)
         if told is not None:
             values.setdefault(name, told)
             sizes |= {n: dimensions for n in expressions.parse(told).names if n not in sizes}
@@ -245,14 +245,14 @@ def _local_sizes(group: Group, values: dict[str, str]) -> None:
         values.setdefault(name, str(default))
 
 
-def _told_by_name(name: str, known: set[str]) -> str | None:
+def _told_by_name(name: str, scalars: set[str]) -> str | None:
     if re.fullmatch(r"\w+", name):
         return None
     try:
-        found = expressions.parse(name)
+        expression = expressions.parse(name)
     except ValueError:
         return None
-    return name if found.names and set(found.names) <= known - {name} else None
+    return name if expression.names and set(expression.names) <= scalars - {name} else None
 
 
 def _usual(names: set[str], scalar: Variable, values: Mapping[str, str]) -> str:
@@ -408,22 +408,22 @@ def numbers_of(scalar: Variable, parameters: GroupParameters) -> list[float]:
 def parsed(group: Group, parameters: GroupParameters) -> dict[str, Expression]:
     """The integer scalars' values as expressions, each after those that it needs."""
     integers = [s.name for s in group.scalars if s.type.integer]
-    found: dict[str, Expression] = {}
+    by_name: dict[str, Expression] = {}
     for name in integers:
         try:
-            found[name] = expressions.parse(parameters.scalars[name])
+            by_name[name] = expressions.parse(parameters.scalars[name])
         except ValueError as error:
             raise parameters.fault(name, str(error)) from None
-        for needed in found[name].names:
+        for needed in by_name[name].names:
             if needed not in integers:
                 raise parameters.fault(
-                    name, f"{found[name].text!r}: {needed!r} is no integer scalar of the group"
+                    name, f"{by_name[name].text!r}: {needed!r} is no integer scalar of the group"
                 )
     ordered: dict[str, Expression] = {}
-    while len(ordered) < len(found):
-        ready = [n for n in found if n not in ordered and set(found[n].names) <= set(ordered)]
+    while len(ordered) < len(by_name):
+        ready = [n for n in by_name if n not in ordered and set(by_name[n].names) <= set(ordered)]
         if not ready:
-            stuck = next(n for n in found if n not in ordered)
-            raise parameters.fault(stuck, f"{found[stuck].text!r}: the value depends on itself")
-        ordered |= {name: found[name] for name in ready}
+            stuck = next(n for n in by_name if n not in ordered)
+            raise parameters.fault(stuck, f"{by_name[stuck].text!r}: the value depends on itself")
+        ordered |= {name: by_name[name] for name in ready}
     return ordered

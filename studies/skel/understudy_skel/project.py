@@ -77,15 +77,15 @@ METHOD = click.option(
 def read(descriptor_file: Path, method: str | None = None) -> Descriptor:
     """A descriptor, with another method if one is given; messages name what has no effect."""
     checked = method and descriptor.check_method(method)
-    found = descriptor.read(descriptor_file, checked)
+    parsed = descriptor.read(descriptor_file, checked)
     effect = "the skeletal application writes the same without"
-    tell_some(found.ignored, f"{len(found.ignored)} attributes are ignored", effect)
-    return found
+    tell_some(parsed.ignored, f"{len(parsed.ignored)} attributes are ignored", effect)
+    return parsed
 
 
 def load(descriptor_file: Path, parameters_file: Path | None) -> tuple[Descriptor, Parameters]:
     """A descriptor and its parameters."""
-    found = read(descriptor_file)
+    parsed = read(descriptor_file)
     if parameters_file is None:
         names = Names(application=application_of(descriptor_file))
         parameters_file = descriptor_file.with_name(names.parameters)
@@ -94,7 +94,7 @@ def load(descriptor_file: Path, parameters_file: Path | None) -> tuple[Descripto
                 f"{parameters_file}: not there; make it with: understudy skel params "
                 f"{descriptor_file}"
             )
-    return found, parameters.read(parameters_file, found)
+    return parsed, parameters.read(parameters_file, parsed)
 
 
 def settings_of(words: tuple[str, ...]) -> dict[str, str]:
@@ -115,17 +115,17 @@ SETTINGS = click.option(
 )
 
 
-def check(found: Descriptor, values: Parameters) -> dict[tuple[str, int], tuple[int, int]]:
+def check(config: Descriptor, values: Parameters) -> dict[tuple[str, int], tuple[int, int]]:
     """Works out every group that a batch writes on the batch's cores, so that nothing is made that
     could not run; gives the minimum and maximum of bytes of a process by group and cores."""
     Names(application=values.application).programs(values.tested)  # no two alike
     bytes_of = {}
     for batch in values.batches:
         for test in batch.tests:
-            group = found.group(test.group)
-            made = blocks.of_group(group, values.groups[group.name], batch.cores)
-            _check_buffer(found, test, made, values)
-            here = (int(made.bytes.min()), int(made.bytes.max()))
+            group = config.group(test.group)
+            group_blocks = blocks.of_group(group, values.groups[group.name], batch.cores)
+            _check_buffer(config, test, group_blocks, values)
+            here = (int(group_blocks.bytes.min()), int(group_blocks.bytes.max()))
             bytes_of[group.name, batch.cores] = here
     return bytes_of
 
@@ -134,29 +134,31 @@ def check(found: Descriptor, values: Parameters) -> dict[tuple[str, int], tuple[
 HEADER_BYTES = 4096
 
 
-def _check_buffer(found: Descriptor, test: Test, made: GroupBlocks, values: Parameters) -> None:
+def _check_buffer(
+    config: Descriptor, test: Test, group_blocks: GroupBlocks, values: Parameters
+) -> None:
     """ADIOS writes what a process has in its buffer when the file is closed; only the method POSIX
     does so when the buffer is full, but each variable must fit. Contents are transformed there, so
     that they need their room as they are."""
-    if found.buffer_mb is None:
+    if config.buffer_mb is None:
         return
     header, remedy = 0, f", or the method {IN_PIECES}"
-    most, what = int(made.bytes.max()), f"the group {test.group!r}"
+    most, what = int(group_blocks.bytes.max()), f"the group {test.group!r}"
     if test.method == IN_PIECES:
         header, remedy = HEADER_BYTES, ""
-        largest = max(made.blocks, key=lambda block: int(block.bytes.max()))
+        largest = max(group_blocks.blocks, key=lambda block: int(block.bytes.max()))
         most = int(largest.bytes.max())
         what = f"the variable {largest.variable.name!r} of the group {test.group!r}"
-    if most + header <= found.buffer_mb << 20:
+    if most + header <= config.buffer_mb << 20:
         return
-    sizes = parameters.free_sizes(found.group(test.group), values.groups[test.group])
+    sizes = parameters.free_sizes(config.group(test.group), values.groups[test.group])
     if sizes:
         remedy += f", or smaller sizes by understudy skel make --set NAME=VALUE ({sizes})"
     raise UnderstudyError(
-        f'{found.file}: <buffer max-size-MB="{found.buffer_mb}">: on {made.ranks} processes, '
-        f"one writes {most} bytes of {what} a step, and the method {test.method} needs all of "
-        f'them in the buffer; expected at least max-size-MB="{((most + header) >> 20) + 1}"'
-        + remedy
+        f'{config.file}: <buffer max-size-MB="{config.buffer_mb}">: on {group_blocks.ranks} '
+        f"processes, one writes {most} bytes of {what} a step, and the method {test.method} needs "
+        f'all of them in the buffer; expected at least max-size-MB="'
+        f'{((most + header) >> 20) + 1}"' + remedy
     )
 
 

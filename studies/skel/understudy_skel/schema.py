@@ -62,11 +62,11 @@ def ignored(element: Element) -> Iterator[str]:
     the descriptor's author may have expected an effect."""
     tag = element.tag.lower()
     if tag in READ:
-        known = {key.lower() for key in (*READ[tag], *WITHOUT_EFFECT.get(tag, ()))}
+        keys = {key.lower() for key in (*READ[tag], *WITHOUT_EFFECT.get(tag, ()))}
         for key, value in element.attributes.items():
             if key.lower() == BASE_PATH and tag in ("method", "transport"):
                 why = "the program writes to the directory given with -o"
-            elif key.lower() not in known:
+            elif key.lower() not in keys:
                 why = "ADIOS 1.13.1 does not know it"
             else:
                 continue

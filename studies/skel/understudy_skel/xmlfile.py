@@ -98,11 +98,11 @@ _VALUE = re.compile(rb"(\"[^\"]*\"|'[^']*')|(=\s*)([^\s\"'<>=/]+)")
 def quoted(data: bytes) -> bytes:
     """The same XML with quotes around the values of attributes that lack them."""
 
-    def value(found: re.Match[bytes]) -> bytes:
-        return found[1] or b'%b"%b"' % (found[2], found[3])
+    def value(match: re.Match[bytes]) -> bytes:
+        return match[1] or b'%b"%b"' % (match[2], match[3])
 
-    def markup(found: re.Match[bytes]) -> bytes:
-        return _VALUE.sub(value, found[1]) if found[1] else found[0]
+    def markup(match: re.Match[bytes]) -> bytes:
+        return _VALUE.sub(value, match[1]) if match[1] else match[0]
 
     return _MARKUP.sub(markup, data)
 
@@ -119,7 +119,7 @@ def parse(data: bytes, file: str, root: str) -> Element:
 
 
 def _parse(data: bytes, file: str, root: str) -> Element:
-    found: list[Element] = []
+    roots: list[Element] = []
     above: list[Element] = []
     parser = expat.ParserCreate()
 
@@ -128,7 +128,7 @@ def _parse(data: bytes, file: str, root: str) -> Element:
         element = Element(file=file, line=line, tag=tag, attributes=attributes)
         for key, value in attributes.items():
             check_printable(value, element, key)
-        (above[-1].children if above else found).append(element)
+        (above[-1].children if above else roots).append(element)
         above.append(element)
 
     def end(tag: str) -> None:
@@ -154,6 +154,6 @@ def _parse(data: bytes, file: str, root: str) -> Element:
         inside = f"{above[-1]}: " if above else ""
         what = expat.errors.messages[error.code]
         raise _NotXml(f"{file}: line {error.lineno}: {inside}not XML: {what}") from None
-    if found[0].tag.lower() != root:
-        raise found[0].fault(f"not the right kind of file; expected <{root}>")
-    return found[0]
+    if roots[0].tag.lower() != root:
+        raise roots[0].fault(f"not the right kind of file; expected <{root}>")
+    return roots[0]

@@ -144,18 +144,18 @@ def command(
         check=verify,
         threads=max(1, jobs // len(paths)),
     )
-    found: dict[int, Archived] = {}
+    archived: dict[int, Archived] = {}
     with stopping() as stop:
         try:
             for index, row in _converted(paths, options, jobs, stop):
-                found[index] = row
+                archived[index] = row
         except Stopped as signal:
             tell(
-                f"stopped by {signal} after {len(found)} of {len(paths)} logs; each log is "
+                f"stopped by {signal} after {len(archived)} of {len(paths)} logs; each log is "
                 "whole, converted or as it was; there is no table"
             )
             sys.exit(128 + stop.number)
-    rows = [found[index] for index in range(len(paths))]
+    rows = [archived[index] for index in range(len(paths))]
     click.echo("\n".join(_lines(rows)))
     if csv_file is not None:
         write_text(csv_file, _values(rows))
@@ -205,10 +205,10 @@ def _paths(logs: Sequence[Path]) -> tuple[list[Path], list[str]]:
             left_out += below.left_out
         else:
             paths.append(log)
-    found: dict[object, Path] = {}
+    by_identity: dict[object, Path] = {}
     for path in paths:
-        found.setdefault(_identity(path), path)
-    return list(found.values()), left_out
+        by_identity.setdefault(_identity(path), path)
+    return list(by_identity.values()), left_out
 
 
 def _identity(path: Path) -> object:

@@ -29,12 +29,12 @@ class Row:
     instructions: float | None
 
 
-def rows(found: Iterable[Run]) -> list[Row]:
+def rows(runs: Iterable[Run]) -> list[Row]:
     """By place, case, version and operation; rounds with a failed run are left out."""
     times: dict[tuple[str, str, str], dict[int, dict[str, dict[str, float]]]] = {}
     versions: dict[str, str] = {}
     counted: dict[tuple[str, str, str, str], float] = {}
-    for run in found:
+    for run in runs:
         if run.producer.name != PRODUCER or run.failed or run.measurement is None:
             continue
         arm, case = run.identity.arm, str(run.measurement["name"])
@@ -47,7 +47,7 @@ def rows(found: Iterable[Run]) -> list[Row]:
                 home.setdefault(arm, {})[str(sample.stream)] = sample.value
             elif sample.metric == ADDED:
                 counted[place_of(run), case, version, str(sample.stream)] = sample.value
-    made = []
+    rows_of_arms = []
     for (place, case, _), rounds in sorted(times.items()):
         arms = sorted({arm for of in rounds.values() for arm in of if arm.startswith(UNDER)})
         for arm in arms:
@@ -63,7 +63,7 @@ def rows(found: Iterable[Run]) -> list[Row]:
                 control = spread(b - a for a, b, _ in trios)
                 if base and added and control:
                     version = versions[arm]
-                    made.append(
+                    rows_of_arms.append(
                         Row(
                             place=place,
                             case=case,
@@ -75,4 +75,4 @@ def rows(found: Iterable[Run]) -> list[Row]:
                             instructions=counted.get((place, case, version, operation)),
                         )
                     )
-    return made
+    return rows_of_arms

@@ -52,8 +52,8 @@ class Case:
 
     @property
     def overheads(self) -> list[Overhead]:
-        found = [(arm, self._error(arm)) for arm in self.seconds if arm.startswith(UNDER)]
-        return [Overhead(name=self.versions[arm], error=e) for arm, e in found if e is not None]
+        errors = [(arm, self._error(arm)) for arm in self.seconds if arm.startswith(UNDER)]
+        return [Overhead(name=self.versions[arm], error=e) for arm, e in errors if e is not None]
 
     def _error(self, arm: str) -> transfer.Error | None:
         return transfer.error(
@@ -72,15 +72,15 @@ def is_of(run: Run) -> bool:
     return arm in (WITHOUT, CONTROL) or arm.startswith(UNDER)
 
 
-def cases(found: Iterable[Run]) -> list[Case]:
+def cases(all_runs: Iterable[Run]) -> list[Case]:
     """The jobs among run records; other records are left out."""
     jobs: dict[tuple[Any, ...], list[Run]] = {}
-    for run in found:
+    for run in all_runs:
         if is_of(run):
             key = (str(run.identity.case), place_of(run), str(run.identity.session))
             jobs.setdefault(key, []).append(run)
-    made = (_case(case, place, runs) for (case, place, _), runs in sorted(jobs.items()))
-    return [case for case in made if case is not None]
+    judged = (_case(case, place, runs) for (case, place, _), runs in sorted(jobs.items()))
+    return [case for case in judged if case is not None]
 
 
 def _case(name: str, place: str, runs: Sequence[Run]) -> Case | None:
@@ -117,5 +117,5 @@ def seconds(run: Run) -> float | None:
     """From the first open of any process to the last close; None of a run that failed."""
     if run.failed:
         return None
-    found = {s.metric: s.value for s in run.samples if s.stream in ("write", None)}
-    return next((found[metric] for metric in METRICS if metric in found), None)
+    values = {s.metric: s.value for s in run.samples if s.stream in ("write", None)}
+    return next((values[metric] for metric in METRICS if metric in values), None)

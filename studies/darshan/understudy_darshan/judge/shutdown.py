@@ -123,22 +123,22 @@ class Row:
         return self.log_bytes.median / files(self.workload, self.ranks)
 
 
-def rows(found: Iterable[Run]) -> list[Row]:
+def rows(runs: Iterable[Run]) -> list[Row]:
     """By place, version, workload and processes; failed runs are left out."""
     values: dict[tuple[str, str, str, int], dict[str, list[float]]] = {}
-    for run in found:
+    for run in runs:
         if run.producer.name != PRODUCER or run.failed or run.measurement is None:
             continue
         here = run.measurement["environment"]
         for sample in run.samples:
             key = (place_of(run), str(here["version"]), str(sample.stream), int(here["ranks"]))
             values.setdefault(key, {}).setdefault(sample.metric, []).append(sample.value)
-    made = []
+    table = []
     for (place, version, workload, ranks), of in sorted(values.items()):
         took, size = spread(of.get(WHOLE, [])), spread(of.get(LOG_BYTES, []))
         if workload in WORKLOADS and took and size:
             medians = {name: median(v) for name, v in of.items() if name not in (WHOLE, LOG_BYTES)}
-            made.append(
+            table.append(
                 Row(
                     place=place,
                     version=version,
@@ -151,9 +151,9 @@ def rows(found: Iterable[Run]) -> list[Row]:
                     parts=medians,
                 )
             )
-    return made
+    return table
 
 
-def columns(found: Sequence[Row]) -> list[tuple[str, str]]:
+def columns(all_rows: Sequence[Row]) -> list[tuple[str, str]]:
     """Place and version of all rows, sorted."""
-    return sorted({(row.place, row.version) for row in found})
+    return sorted({(row.place, row.version) for row in all_rows})

@@ -92,10 +92,10 @@ def _seconds(measured: Played) -> Iterator[tuple[str, float]]:
         for phase in dump.phases
     ]
     for op in FUNCTIONS:
-        mine = [phase for phase in phases if phase.phase == op]
-        count = sum(phase.operations for phase in mine)
+        phases_of_kind = [phase for phase in phases if phase.phase == op]
+        count = sum(phase.operations for phase in phases_of_kind)
         if count:
-            yield op, sum(phase.rank_s.mean for phase in mine) / count
+            yield op, sum(phase.rank_s.mean for phase in phases_of_kind) / count
 
 
 def samples(measurement: Benchmark) -> Iterator[Sample]:
@@ -135,17 +135,17 @@ def added(few: Path, many: Path) -> dict[str, float]:
 def counts(path: Path) -> dict[str, Count]:
     """By operation. What Darshan's function takes, with all that it calls, but for the function
     that it stands for; where MPI-IO calls POSIX, both count."""
-    found = {op: Count() for op in FUNCTIONS}
+    count_of = {op: Count() for op in FUNCTIONS}
     for caller, callee, calls, cost in _edges(path):
         op = _operation(callee[1])
         if op is None:
             continue
         if LIBRARY in callee[0] and LIBRARY not in caller[0]:
-            found[op].calls += calls if not callee[1].startswith("MPI_") else 0
-            found[op].instructions += cost
+            count_of[op].calls += calls if not callee[1].startswith("MPI_") else 0
+            count_of[op].instructions += cost
         elif LIBRARY in caller[0] and LIBRARY not in callee[0] and _operation(caller[1]) == op:
-            found[op].instructions -= cost
-    return found
+            count_of[op].instructions -= cost
+    return count_of
 
 
 Function = tuple[str, str]  # object file, name
@@ -188,9 +188,9 @@ def _edges(path: Path) -> Iterator[tuple[Function, Function, int, int]]:
         raise UnderstudyError(f"{path}: expected a profile of callgrind: {error}") from None
 
 
-def _named(known: dict[str, str], text: str) -> str:
+def _named(names: dict[str, str], text: str) -> str:
     """callgrind writes a name once, with a number: "(12) name", later "(12)"."""
     number, _, name = text.partition(") ")
     if name:
-        known[number.strip("()")] = name
-    return known.get(number.strip("()"), text)
+        names[number.strip("()")] = name
+    return names.get(number.strip("()"), text)

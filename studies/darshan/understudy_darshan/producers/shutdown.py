@@ -37,11 +37,11 @@ def of_output(
     further bytes of the last log of a workload, by metric and workload."""
     text = _benchmark.text_of(path, "understudy-darshan-shutdown")
     try:
-        found = json.loads(text)
-        here, options = found["environment"], found["options"]
-        if found["finished"] is not True:
+        output = json.loads(text)
+        here, options = output["environment"], output["options"]
+        if output["finished"] is not True:
             raise ValueError("it is not finished")
-        rates = [rate for sample in found["samples"] for rate in _rates(sample)]
+        rates = [rate for sample in output["samples"] for rate in _rates(sample)]
         last = options["samples"] - 1
         rates += [
             {
@@ -54,8 +54,8 @@ def of_output(
             for metric, of in sizes.items()
             for workload, value in of.items()
         ]
-        if len(found["samples"]) != WORKLOADS * options["samples"]:
-            raise ValueError(f"{len(found['samples'])} samples")
+        if len(output["samples"]) != WORKLOADS * options["samples"]:
+            raise ValueError(f"{len(output['samples'])} samples")
         return _benchmark.row(
             "shutdown",
             name=NAME,

@@ -43,15 +43,15 @@ class Pauses(Played):
         ]
 
     def _error_percent(self) -> float:
-        return 100 * worst(made.error for made in self._pauses())
+        return 100 * worst(pauses.error for pauses in self._pauses())
 
     def _seconds(self, name: str) -> float:
-        return median(float(getattr(made, name)) for made in self._pauses())
+        return median(float(getattr(pauses, name)) for pauses in self._pauses())
 
     def _verdict(self) -> str:
-        made = self._pauses()[0]
+        pauses = self._pauses()[0]
         return (
-            f"{super()._verdict()}; pauses {made.kept_s:.3f} s of {made.asked_s:.3f} s "
-            f"(error {made.error:+.3%}), lateness of a dump {made.median_lateness_s:.4f} s "
-            f"(median), {made.max_lateness_s:.4f} s (maximum)"
+            f"{super()._verdict()}; pauses {pauses.kept_s:.3f} s of {pauses.asked_s:.3f} s "
+            f"(error {pauses.error:+.3%}), lateness of a dump {pauses.median_lateness_s:.4f} s "
+            f"(median), {pauses.max_lateness_s:.4f} s (maximum)"
         )

@@ -84,8 +84,8 @@ class SimulationSizes(Played):
         }
 
     def _accuracy(self) -> simulation.Accuracy:
-        made = (published_sizes.accuracy(self.stated, r) for r in self.played.repetitions)
-        return published_sizes.largest(made)
+        accuracies = (published_sizes.accuracy(self.stated, r) for r in self.played.repetitions)
+        return published_sizes.largest(accuracies)
 
     def _error_percent(self, name: str) -> float:
         return 100 * float(getattr(self._accuracy(), name))
@@ -96,9 +96,9 @@ class SimulationSizes(Played):
         return 100 * worst(payload_error(d.bytes, d.described_bytes) for d in dumps)
 
     def _faults(self) -> Iterator[tuple[PlannedRun | None, str]]:
-        found = list(super()._faults())
-        yield from found
-        if not found:
+        faults = list(super()._faults())
+        yield from faults
+        if not faults:
             self._accuracy()  # raises an UnderstudyError if there are no sizes to compare
 
     def _verdict(self) -> str:
@@ -108,9 +108,9 @@ class SimulationSizes(Played):
         return f"{words}; {self.stated.published.where}: {_errors(self.stated.published.accuracy)}"
 
 
-def _errors(made: simulation.Accuracy) -> str:
+def _errors(accuracy: simulation.Accuracy) -> str:
     return (
-        f"error of checkpoints {made.checkpoint_mean_error:.4%} (mean), "
-        f"{made.checkpoint_max_error:.4%} (maximum), of time steps {made.total_error:.4%} "
-        f"(total), {made.state_error:.4%} (each)"
+        f"error of checkpoints {accuracy.checkpoint_mean_error:.4%} (mean), "
+        f"{accuracy.checkpoint_max_error:.4%} (maximum), of time steps {accuracy.total_error:.4%} "
+        f"(total), {accuracy.state_error:.4%} (each)"
     )

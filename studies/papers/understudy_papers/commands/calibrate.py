@@ -14,14 +14,14 @@ from understudy_papers.model.composition import KINDS, Kind
 def numbers(_: click.Context, option: click.Parameter, text: str) -> tuple[int, ...]:
     """Whole numbers above 0 from 1,2,4."""
     try:
-        found = tuple(int(word) for word in text.split(",") if word.strip())
+        values = tuple(int(word) for word in text.split(",") if word.strip())
     except ValueError:
-        found = (0,)
-    if any(number < 1 for number in found):
+        values = (0,)
+    if any(number < 1 for number in values):
         raise UnderstudyError(
             f"{option.opts[0]} {text}: expected whole numbers above 0, separated by commas"
         )
-    return found
+    return values
 
 
 @click.command()
@@ -90,11 +90,11 @@ def command(
     study = sizing.Study(
         mesh=mesh, ranks=ranks, held_out_ranks=hold_out, part_bytes=part_bytes, variables=variables
     )
-    found = sizing.calibrate(
+    calibration = sizing.calibrate(
         study, directory, lambda s: click.echo(f"understudy: {s}", err=True), player.read
     )
-    write_text(output, found.to_text())
-    for name, fit in (("file", found.file), ("container", found.container)):
+    write_text(output, calibration.to_text())
+    for name, fit in (("file", calibration.file), ("container", calibration.container)):
         click.echo(f"{name}: {_line(fit)}")
 
 

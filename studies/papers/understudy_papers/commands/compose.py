@@ -40,21 +40,21 @@ def command(
     if output is not None and output.exists() and not force:
         raise UnderstudyError(f"{output}: exists already; choose another name or use --force")
     stated = strict.load(simulation.Simulation, specification)
-    made = simulation.workload_of(stated, str(specification))
-    text = made.to_text()
+    composed = simulation.workload_of(stated, str(specification))
+    text = composed.to_text()
     workload.parse(text, str(specification))
     if calibration is not None:
-        _say_containers(made, strict.load(sizing.Sizing, calibration))
+        _say_containers(composed, strict.load(sizing.Sizing, calibration))
     if output is None:
         click.echo(text, nl=False)
     else:
         write_text(output, text)
 
 
-def _say_containers(made: workload.Workload, fitted: sizing.Sizing) -> None:
-    for stream in made.streams:
+def _say_containers(composed: workload.Workload, fitted: sizing.Sizing) -> None:
+    for stream in composed.streams:
         if stream.makes_new_files and stream.layout == "shared" and stream.method == fitted.method:
-            sizes = [sizing.container_bytes(fitted, made.ranks, dump) for dump in stream.steps]
+            sizes = [sizing.container_bytes(fitted, composed.ranks, dump) for dump in stream.steps]
             click.echo(
                 f"understudy: {stream.name}: {len(sizes)} files, {stream.bytes} B of payload, "
                 f"containers about {sum(sizes):.0f} B more",

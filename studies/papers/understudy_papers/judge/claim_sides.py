@@ -138,7 +138,7 @@ def _bandwidths(run: Run, stream: str, dump: str | None) -> list[float]:
             for s in run.samples
             if (s.metric, s.stream) == (BANDWIDTH, stream) and s.value > 0
         ]
-    found = []
+    bandwidths = []
     for number in sorted({s.repetition for s in run.samples if s.repetition is not None}):
         speeds = [
             s.value
@@ -149,16 +149,16 @@ def _bandwidths(run: Run, stream: str, dump: str | None) -> list[float]:
             continue
         at = 0 if dump == FIRST else _largest(run, stream, number)
         if at < len(speeds) and speeds[at] > 0:
-            found.append(speeds[at])
-    return found
+            bandwidths.append(speeds[at])
+    return bandwidths
 
 
 def _largest(run: Run, stream: str, repetition: int) -> int:
     """The dump with the highest payload, of which the measurement tells."""
     for played in (run.measurement or {})["repetitions"]:
         if played["repetition"] == repetition:
-            [one] = [s for s in played["streams"] if s["name"] == stream]
-            sizes = [d["bytes"] for d in one["dumps"]]
+            [measured] = [s for s in played["streams"] if s["name"] == stream]
+            sizes = [d["bytes"] for d in measured["dumps"]]
             return sizes.index(max(sizes))
     return 0
 
@@ -176,6 +176,6 @@ def _times(run: Run, stream: str, of: Side) -> Iterator[float]:
 def _steps(run: Run, stream: str) -> Iterator[dict[str, Any]]:
     """Those whose processes are known, as those of programs that call ADIOS are."""
     for played in (run.measurement or {}).get("repetitions", ()):
-        for one in played["streams"]:
-            if one["name"] == stream:
-                yield from (dump for dump in one["dumps"] if "processes" in dump)
+        for measured in played["streams"]:
+            if measured["name"] == stream:
+                yield from (dump for dump in measured["dumps"] if "processes" in dump)

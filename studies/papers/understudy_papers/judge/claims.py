@@ -49,12 +49,12 @@ class Cases:
 
     def on(self, ranks: int) -> Side:
         """The runs of both on so many ranks."""
-        made = replace(self.side, ranks=ranks)
+        side = replace(self.side, ranks=ranks)
         if self.ranks_per_aggregator is None:
-            return made
+            return side
         many = f"num_aggregators={max(1, ranks // self.ranks_per_aggregator)}"
-        given = [made.parameters] if made.parameters else []
-        return replace(made, parameters=";".join([*given, many]))
+        given = [side.parameters] if side.parameters else []
+        return replace(side, parameters=";".join([*given, many]))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,10 +94,10 @@ class Finding:
 def load(path: Path) -> list[Claim]:
     """The claims in a file of references; an UnderstudyError for what is none."""
     try:
-        found = human.loaded(path, yaml.SafeLoader)
+        content = human.loaded(path, yaml.SafeLoader)
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise UnderstudyError(f"{path}: cannot be read: {error}") from None
-    rows = found.get(KEY, []) if isinstance(found, dict) else None
+    rows = content.get(KEY, []) if isinstance(content, dict) else None
     if not isinstance(rows, list):
         raise UnderstudyError(f"{path}: {KEY}: expected a list")
     return [_claim(row, f"{path}: {KEY}[{i}]", path.stem) for i, row in enumerate(rows)]
@@ -171,8 +171,8 @@ def _cases(rows: Any, where: str) -> Iterator[Cases]:
 def judged(found_runs: Sequence[Run]) -> list[Finding]:
     """Every claim on a system that has runs here."""
     systems = {run.place.system for run in found_runs}
-    known = [path for name, path in files("references", ".yaml").items() if name in systems]
-    return [judge(claim, found_runs) for path in known for claim in load(path)]
+    paths = [path for name, path in files("references", ".yaml").items() if name in systems]
+    return [judge(claim, found_runs) for path in paths for claim in load(path)]
 
 
 def judge(claim: Claim, found_runs: Iterable[Run]) -> Finding:
@@ -184,11 +184,11 @@ def judge(claim: Claim, found_runs: Iterable[Run]) -> Finding:
     if why := _obstacle(claim, sides, every):
         return Finding(claim=claim, state=UNDECIDED, why=why)
     means = [_means(claim, side, every) for side in sides]
-    for side, found in zip(sides, means, strict=True):
-        if min(found) <= 0:
+    for side, run_means in zip(sides, means, strict=True):
+        if min(run_means) <= 0:
             why = f"a run of {claim.workload} with {side} took 0 s"
             return Finding(claim=claim, state=UNDECIDED, why=why)
-    of_runs = [[[value] for value in found] for found in means]
+    of_runs = [[[value] for value in run_means] for run_means in means]
     value = (
         paired_errors.ratio(of_runs[0], of_runs[1])
         if claim.to
@@ -253,8 +253,8 @@ def _obstacle(claim: Claim, sides: Sequence[Side], every: Sequence[Run]) -> str:
 
 def _means(claim: Claim, side: Side, every: Sequence[Run]) -> list[float]:
     """The mean of each run of a side that has a value."""
-    found = [values(run, claim.stream, side) for run in selected(claim, side, every)]
-    return [sum(of_run) / len(of_run) for of_run in found if of_run]
+    values_of_runs = [values(run, claim.stream, side) for run in selected(claim, side, every)]
+    return [sum(of_run) / len(of_run) for of_run in values_of_runs if of_run]
 
 
 def _differing(sides: Sequence[Side], of_sides: Sequence[Sequence[Run]]) -> list[str]:
@@ -332,10 +332,10 @@ def _errors(
         return [], f"the runs of {claim.workload} with {case} are not in pairs"
     try:
         theirs, ours, *again = ([of_arm[key] for key in rounds[0]] for of_arm in rounds)
-        found = paired_errors.errors(theirs, ours, (again[0], again[1]) if again else None)
+        errors = paired_errors.errors(theirs, ours, (again[0], again[1]) if again else None)
     except UnderstudyError as error:
         return [], f"{claim.workload} with {case}: {error}"
-    return [found[name] for name in paired_errors.OF_THE_PAPER], ""
+    return [errors[name] for name in paired_errors.OF_THE_PAPER], ""
 
 
 def _round(run: Run) -> tuple[str | None, str | None, str | None, int | None]:

@@ -30,14 +30,14 @@ def accuracy(simulation: Simulation, played: Repetition) -> Accuracy:
     checkpoints or no states, or where the method that was played has no files.
     """
     stated: dict[str, list[int]] = {"checkpoint": [], "visualization": []}
-    found: dict[str, list[int]] = {"checkpoint": [], "visualization": []}
+    played_sizes: dict[str, list[int]] = {"checkpoint": [], "visualization": []}
     streams = {s.name: s for s in played.streams}
     sizes = stated_sizes(simulation, simulation.name)
     for series, of_meshes in zip(simulation.series, sizes, strict=True):
         if series.role in stated:
             on_storage = _on_storage(streams[series.name])
             stated[series.role].extend(dump_sizes(of_meshes, len(on_storage)))
-            found[series.role].extend(on_storage)
+            played_sizes[series.role].extend(on_storage)
     if not all(stated.values()):
         raise UnderstudyError(
             f"{simulation.name}: expected a series of checkpoints and one of visualization states"
@@ -45,8 +45,8 @@ def accuracy(simulation: Simulation, played: Repetition) -> Accuracy:
     return errors_of(
         stated["checkpoint"],
         sum(stated["visualization"]),
-        found["checkpoint"],
-        found["visualization"],
+        played_sizes["checkpoint"],
+        played_sizes["visualization"],
     )
 
 
@@ -76,7 +76,8 @@ def errors_of(
             f"{len(states)} states: expected as many, and one or more of each"
         )
     errors = [
-        abs(made - said) / said for made, said in zip(checkpoints, stated_checkpoints, strict=True)
+        abs(checkpoint - said) / said
+        for checkpoint, said in zip(checkpoints, stated_checkpoints, strict=True)
     ]
     total_error = abs(sum(states) - stated_total) / stated_total
     return Accuracy(
@@ -112,6 +113,6 @@ def against_published(case: Case) -> AgainstPublished | None:
     for condition in (s for s in case.conditions if s.bytes_scale == 1):
         played = (r for run in condition.runs for r in run.measurement.repetitions)
         with suppress(UnderstudyError):  # a method without files, a text without states
-            made = largest(accuracy(source, r) for r in played)
-            rows.append(PublishedRow(condition=condition, accuracy=made))
+            accuracy_of_condition = largest(accuracy(source, r) for r in played)
+            rows.append(PublishedRow(condition=condition, accuracy=accuracy_of_condition))
     return AgainstPublished(published=source.published, rows=rows) if rows else None

@@ -98,8 +98,8 @@ class Mesh:
 
     def bytes(self, fields: Sequence[Field]) -> int:
         """Bytes of a part: the mesh and the fields on it."""
-        made = (*self.arrays, *map(self.array, fields))
-        return sum(array.bytes for array in made)
+        arrays = (*self.arrays, *map(self.array, fields))
+        return sum(array.bytes for array in arrays)
 
 
 def fitted_mesh(kind: Kind, dimensions: int, fields: Sequence[Field], budget: int) -> Mesh:
@@ -157,10 +157,10 @@ def variables(mesh: Mesh, fields: Sequence[Field], parts: int, name: str) -> tup
 
     Shapes are [parts, …], cut evenly: each rank holds whole parts.
     """
-    own = (replace(array, name=f"{name}_{array.name}") for array in mesh.arrays)
+    mesh_arrays = (replace(array, name=f"{name}_{array.name}") for array in mesh.arrays)
     return tuple(
         Variable(name=a.name, type=a.type, shape=(parts, *a.shape), count=a.count)
-        for a in (*own, *map(mesh.array, fields))
+        for a in (*mesh_arrays, *map(mesh.array, fields))
     )
 
 
@@ -175,12 +175,12 @@ def compose(
 ) -> tuple[Variable, ...]:
     """Variables of exactly `dump_bytes`: the mesh that fits best, and what is left as bytes."""
     mesh = fitted_mesh(kind, dimensions, fields, dump_bytes // parts)
-    made = variables(mesh, fields, parts, name)
-    rest = dump_bytes - sum(v.bytes for v in made)
+    composed = variables(mesh, fields, parts, name)
+    rest = dump_bytes - sum(v.bytes for v in composed)
     if rest:
         # In an appended file another mesh has datasets of its own; so does what it leaves.
-        made += (Variable(name=f"{name}_rest_{mesh.nodes}", type="byte", shape=(rest,)),)
-    return made
+        composed += (Variable(name=f"{name}_rest_{mesh.nodes}", type="byte", shape=(rest,)),)
+    return composed
 
 
 def macsio_fields(count: int) -> tuple[Field, ...]:

@@ -203,10 +203,10 @@ def names() -> list[str]:
 
 def get(name: str) -> Simulation:
     """The simulation of that name."""
-    known = files("simulations", ".json")
-    if name not in known:
-        raise UnderstudyError(f"no simulation is called {name!r}; known: {', '.join(known)}")
-    return _stated(known[name], _changed_ns(known[name]))
+    paths = files("simulations", ".json")
+    if name not in paths:
+        raise UnderstudyError(f"no simulation is called {name!r}; known: {', '.join(paths)}")
+    return _stated(paths[name], _changed_ns(paths[name]))
 
 
 def workload_of(simulation: Simulation, where: str) -> Workload:
@@ -233,7 +233,7 @@ def workload_of(simulation: Simulation, where: str) -> Workload:
     )
 
 
-def played_by(made: Workload, text: str | None = None) -> Simulation | None:
+def played_by(workload: Workload, text: str | None = None) -> Simulation | None:
     """The simulation of which this is the workload, on its own ranks or scaled strongly; `text` is
     that of the workload, where it is known.
 
@@ -241,12 +241,14 @@ def played_by(made: Workload, text: str | None = None) -> Simulation | None:
     """
     for path in files("simulations", ".json").values():
         stated = _stated(path, _changed_ns(path))
-        if made.name != stated.name and not made.name.startswith(f"{stated.name[:80]}-strong-"):
+        if workload.name != stated.name and not workload.name.startswith(
+            f"{stated.name[:80]}-strong-"
+        ):
             continue
-        own, own_text = _composed(path, _changed_ns(path))
-        if made.ranks != own.ranks or made.name != own.name:
-            own_text = scaling.scale(own, made.ranks, "strong").to_text()
-        if text == own_text or made.to_text() == own_text:
+        composed, own_text = _composed(path, _changed_ns(path))
+        if workload.ranks != composed.ranks or workload.name != composed.name:
+            own_text = scaling.scale(composed, workload.ranks, "strong").to_text()
+        if text == own_text or workload.to_text() == own_text:
             return stated
     return None
 
@@ -267,8 +269,8 @@ def _stated(path: Path, _changed_ns: int) -> Simulation:
 @lru_cache(maxsize=64)
 def _composed(path: Path, changed_ns: int) -> tuple[Workload, str]:
     """The workload of a simulation, and its text: two that are equal have equal texts."""
-    own = workload_of(_stated(path, changed_ns), path.stem)
-    return own, own.to_text()
+    workload = workload_of(_stated(path, changed_ns), path.stem)
+    return workload, workload.to_text()
 
 
 def times_of(series: Series, runtime_s: float) -> tuple[float, ...]:
@@ -280,19 +282,19 @@ def times_of(series: Series, runtime_s: float) -> tuple[float, ...]:
 
 def stated_sizes(simulation: Simulation, where: str) -> list[list[tuple[int, ...]]]:
     """Bytes of each mesh of each series in each dump."""
-    found: list[list[tuple[int, ...]]] = []
+    sizes: list[list[tuple[int, ...]]] = []
     changes: dict[str, list[tuple[float, int]]] = {}
     for index, series in enumerate(simulation.series):
         times = times_of(series, simulation.runtime_s)
-        found.append([])
+        sizes.append([])
         for place, mesh in enumerate(series.meshes):
             try:
-                found[-1].append(_mesh_sizes(mesh, times, changes))
+                sizes[-1].append(_mesh_sizes(mesh, times, changes))
             except UnderstudyError as error:
                 at = f"{where}: series[{index}].meshes[{place}]"
                 raise UnderstudyError(f"{at}: {error}") from None
-        changes[series.name] = list(zip(times, dump_sizes(found[-1], len(times)), strict=True))
-    return found
+        changes[series.name] = list(zip(times, dump_sizes(sizes[-1], len(times)), strict=True))
+    return sizes
 
 
 def dump_sizes(meshes: Sequence[tuple[int, ...]], dumps: int) -> list[int]:
@@ -354,9 +356,9 @@ def _factors(sizes: Total, times: Sequence[float], earlier: Changes) -> tuple[fl
     if sizes.follows is None:
         return (1.0,) * (len(times) - 1)
     if sizes.follows not in earlier:
-        known = ", ".join(earlier) or "none"
+        names = ", ".join(earlier) or "none"
         raise UnderstudyError(
-            f"sizes: follows {sizes.follows!r}, expected an earlier series ({known})"
+            f"sizes: follows {sizes.follows!r}, expected an earlier series ({names})"
         )
     return schedule.followed_factors(times, earlier[sizes.follows])
 

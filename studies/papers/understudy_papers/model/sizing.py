@@ -283,10 +283,10 @@ def calibrate(
 
 
 def _program(name: str, remedy: str) -> str:
-    found = shutil.which(name)
-    if found is None:
+    path = shutil.which(name)
+    if path is None:
         raise UnderstudyError(f"{name}: not found on PATH; {remedy}")
-    return found
+    return path
 
 
 def _play(
@@ -297,10 +297,10 @@ def _play(
 ) -> Played:
     """One run of the player in a fresh directory that is removed afterwards."""
     try:
-        made = tempfile.TemporaryDirectory(prefix="understudy-calibrate-", dir=directory)
+        temporary = tempfile.TemporaryDirectory(prefix="understudy-calibrate-", dir=directory)
     except OSError as error:
         raise UnderstudyError(f"{directory}: cannot be written: {error.strerror}") from None
-    with made as name:
+    with temporary as name:
         folder = Path(name)
         write_text(folder / "workload.json", workload.to_text())
         done = subprocess.run(
@@ -327,5 +327,5 @@ def _play(
 def _reason(printed: str) -> str:
     """The error message of the player, or else the first line that the launcher printed."""
     lines = [line.strip() for line in printed.splitlines() if line.strip(" -*")]
-    own = [line for line in lines if line.startswith("understudy: ")]
-    return (own or lines or ["it said nothing"])[0].removeprefix("understudy: ")
+    messages = [line for line in lines if line.startswith("understudy: ")]
+    return (messages or lines or ["it said nothing"])[0].removeprefix("understudy: ")

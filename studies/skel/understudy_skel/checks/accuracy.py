@@ -81,14 +81,14 @@ class Accuracy(Interleaved):
             if len(runs) > 1:
                 controls = (runs[CONTROLS[APPLICATION]], runs[CONTROLS[SKELETON]])
                 self._errors = paired_errors.errors(runs[APPLICATION], runs[SKELETON], controls)
-        found: dict[str, paired_errors.Error] = self._errors
-        return found
+        errors: dict[str, paired_errors.Error] = self._errors
+        return errors
 
     @property
     def verdict(self) -> str | None:
         """within, outside or undecided; None if the skeleton ran alone."""
-        found = self.errors()
-        return found[OVERALL].state(float(self.tolerance_percent) / 100) if found else None
+        errors = self.errors()
+        return errors[OVERALL].state(float(self.tolerance_percent) / 100) if errors else None
 
     @run_before("performance")
     def throughput_and_errors(self) -> None:
@@ -138,11 +138,11 @@ class Accuracy(Interleaved):
             )
 
     def _overall(self) -> str:
-        found = self.errors()[OVERALL]
-        words = [f"error of the overall throughput {_with_interval(found.error)}"]
+        overall = self.errors()[OVERALL]
+        words = [f"error of the overall throughput {_with_interval(overall.error)}"]
         words += [
             f"{arm} against itself {_with_interval(control)}"
-            for arm, control in found.controls.items()
+            for arm, control in overall.controls.items()
         ]
         return ", ".join(words)
 
@@ -162,5 +162,5 @@ class Accuracy(Interleaved):
         return "; ".join(words)
 
 
-def _with_interval(found: paired_errors.Estimate) -> str:
-    return f"{percent(found.value)} ({percent(found.low)} to {percent(found.high)})"
+def _with_interval(estimate: paired_errors.Estimate) -> str:
+    return f"{percent(estimate.value)} ({percent(estimate.low)} to {percent(estimate.high)})"

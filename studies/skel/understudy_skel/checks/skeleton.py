@@ -324,5 +324,5 @@ class SkeletonAccuracy(Accuracy):
         if self.verify:
             path = self._staged(Path(LISTING))
             text = path.read_text(encoding="utf-8") if path.exists() else ""
-            found = listing.faults(text, self.expected, self._samples)
-            yield from (f"bpls: {fault}" for fault in found)
+            faults = listing.faults(text, self.expected, self._samples)
+            yield from (f"bpls: {fault}" for fault in faults)

@@ -48,11 +48,13 @@ _OF_THE_RUN = ("repetitions", "keep")
 def read(path: Path, kind: str) -> ProgramRun:
     """The measurement in a file, if it is that of a program of this kind."""
     row = schema.read(path, f"measurement of a program of the kind {kind}")
-    found = schema.check(row, str(path))
-    if found == "result":
-        found = row["program"]["kind"] if "program" in row else "player"
-    if found != kind:
-        raise UnderstudyError(f"{path}: expected a measurement of kind {kind}, found {found}")
+    stated_kind = schema.check(row, str(path))
+    if stated_kind == "result":
+        stated_kind = row["program"]["kind"] if "program" in row else "player"
+    if stated_kind != kind:
+        raise UnderstudyError(
+            f"{path}: expected a measurement of kind {kind}, found {stated_kind}"
+        )
     return parse(row, str(path))
 
 

@@ -100,24 +100,24 @@ def read(
     ADIOS, or adios for the library itself (default: the descriptor's). `name` and `keep_names` are
     as for other traces.
     """
-    found = descriptor.read(path, method)
-    values = _parameters(path, found, parameters_file)
-    values = parameters.with_values(found, values, settings or {})
+    config = descriptor.read(path, method)
+    values = _parameters(path, config, parameters_file)
+    values = parameters.with_values(config, values, settings or {})
     batch = values.batches[0]
     ranks = ranks or batch.cores
-    tests = _tests(found, values, method, ranks)
+    tests = _tests(config, values, method, ranks)
     streams = []
     notes = []
     for number, test in enumerate(tests):
         tick(0.0)
-        group = found.group(test.group)
-        made = blocks.of_group(group, values.groups[group.name], ranks)
-        _check_transforms(made)
-        stream, more = _stream(group, made, test, number, keep_names)
+        group = config.group(test.group)
+        group_blocks = blocks.of_group(group, values.groups[group.name], ranks)
+        _check_transforms(group_blocks)
+        stream, more = _stream(group, group_blocks, test, number, keep_names)
         streams.append(stream)
         notes += more
-    if found.ignored:
-        notes.append(f"{len(found.ignored)} attributes of the descriptor have no effect.")
+    if config.ignored:
+        notes.append(f"{len(config.ignored)} attributes of the descriptor have no effect.")
     return Workload(
         name=name or (identifier(application_of(path)) if keep_names else f"adios-{ranks}-ranks"),
         description="Output of an application, from its ADIOS descriptor.",
@@ -133,8 +133,8 @@ def read(
     )
 
 
-def _check_transforms(made: GroupBlocks) -> None:
-    for variable in (block.variable for block in made.blocks):
+def _check_transforms(group_blocks: GroupBlocks) -> None:
+    for variable in (block.variable for block in group_blocks.blocks):
         if variable.transform:
             raise variable.element.fault(
                 f"transform {variable.transform!r}: the bytes that reach storage depend on the "
@@ -143,26 +143,26 @@ def _check_transforms(made: GroupBlocks) -> None:
             )
 
 
-def _parameters(path: Path, found: Descriptor, given: Path | None) -> Parameters:
+def _parameters(path: Path, config: Descriptor, given: Path | None) -> Parameters:
     names = Names(application=application_of(path))
     beside = path.with_name(names.parameters)
     if given is None and not beside.exists():
-        return parameters.default(found, names.application)
-    return parameters.read(given or beside, found)
+        return parameters.default(config, names.application)
+    return parameters.read(given or beside, config)
 
 
-def _tests(found: Descriptor, values: Parameters, method: str | None, ranks: int) -> list[Test]:
+def _tests(config: Descriptor, values: Parameters, method: str | None, ranks: int) -> list[Test]:
     """A test of each group that has one in the parameters, with the requested method and its
     parameters there, or else with those of the descriptor."""
     tests = {}
     for test in (t for batch in values.batches for t in batch.tests):
-        own = found.method(test.group)
-        wanted = (method or (own.name if own else test.method)).upper()
+        stated = config.method(test.group)
+        wanted = (method or (stated.name if stated else test.method)).upper()
         if wanted not in POINTS:
-            known = ", ".join([*METHODS, "adios"])
-            raise UnderstudyError(f"--method {method}: expected one of {known}")
+            names = ", ".join([*METHODS, "adios"])
+            raise UnderstudyError(f"--method {method}: expected one of {names}")
         if test.group not in tests:
-            words = own.parameters if own and own.name == wanted else ""
+            words = stated.parameters if stated and stated.name == wanted else ""
             tests[test.group] = Test(
                 group=test.group, method=wanted, method_parameters=words, steps=test.steps
             )
@@ -175,16 +175,16 @@ def _tests(found: Descriptor, values: Parameters, method: str | None, ranks: int
 
 
 def _stream(
-    group: Group, made: GroupBlocks, test: Test, number: int, keep_names: bool
+    group: Group, group_blocks: GroupBlocks, test: Test, number: int, keep_names: bool
 ) -> tuple[Pattern, list[str]]:
     how, layout = POINTS[test.method]
     stated = _stated(test.method_parameters)
-    variables, parted = _variables(made, keep_names)
-    largest = max(int(block.bytes.max()) for block in made.blocks)
+    variables, parted = _variables(group_blocks, keep_names)
+    largest = max(int(block.bytes.max()) for block in group_blocks.blocks)
     transfer = stated.get("block_size", 0) if test.method in ("MPI_LUSTRE", "MPI_AMR") else 0
     groups = None
     if layout == "grouped":
-        groups = min(max(stated.get("num_aggregators", made.ranks), 1), made.ranks)
+        groups = min(max(stated.get("num_aggregators", group_blocks.ranks), 1), group_blocks.ranks)
     stream = Pattern(
         name=identifier(group.name) if keep_names else f"group-{number}",
         label=group.name if keep_names else "",
@@ -213,12 +213,12 @@ def _stated(text: str) -> dict[str, int]:
     return {key: int(value) for key, value in re.findall(r"(\w+)\s*=\s*(\d+)\s*(?=[;,]|$)", text)}
 
 
-def _variables(made: GroupBlocks, keep_names: bool) -> tuple[tuple[Variable, ...], int]:
+def _variables(group_blocks: GroupBlocks, keep_names: bool) -> tuple[tuple[Variable, ...], int]:
     """The variables of the group in order, and how many global arrays were divided."""
     variables = []
     parted = 0
-    names = identifiers.of(block.variable.name for block in made.blocks)
-    for number, block in enumerate(made.blocks):
+    names = identifiers.of(block.variable.name for block in group_blocks.blocks)
+    for number, block in enumerate(group_blocks.blocks):
         source = block.variable
         tiling = _tiling(block)
         shape, rule = tiling or _one_behind_the_other(block)

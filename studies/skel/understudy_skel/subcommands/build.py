@@ -31,8 +31,8 @@ def command(
 
     Example: understudy skel build gts_skel.xml
     """
-    found, values = load(descriptor_file, parameters_file)
-    check(found, values)
+    descriptor, values = load(descriptor_file, parameters_file)
+    check(descriptor, values)
     names = generate.Names(application=values.application)
     programs = [directory / names.program(group) for group in values.tested]
     language = _language(programs)

@@ -48,10 +48,10 @@ def command(
 
     Example: understudy skel params gts_skel.xml --set mimax=820000 --set mgrid=200000
     """
-    found = read(descriptor_file, method)
+    descriptor = read(descriptor_file, method)
     names = generate.Names(application=application_of(descriptor_file))
-    values = parameters.default(found, names.application, cores)
-    values = parameters.with_values(found, values, settings)
-    check(found, values)
-    text = generate.parameters_text(found, values)
+    values = parameters.default(descriptor, names.application, cores)
+    values = parameters.with_values(descriptor, values, settings)
+    check(descriptor, values)
+    text = generate.parameters_text(descriptor, values)
     write({output or Path(names.parameters): text}, force)

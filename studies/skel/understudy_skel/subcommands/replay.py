@@ -20,26 +20,26 @@ def command(file: Path, directory: Path, makes: bool, force: bool) -> None:
 
     Example: understudy skel replay restart.bp -d replay
     """
-    found = bpfile.read(file)
-    check(found.descriptor, found.parameters)
-    names = generate.Names(application=found.parameters.application)
-    [group] = found.descriptor.groups
-    [batch] = found.parameters.batches
+    replica = bpfile.read(file)
+    check(replica.descriptor, replica.parameters)
+    names = generate.Names(application=replica.parameters.application)
+    [group] = replica.descriptor.groups
+    [batch] = replica.parameters.batches
     files = {
-        names.config: generate.config(found.descriptor),
-        names.parameters: generate.parameters_text(found.descriptor, found.parameters),
+        names.config: generate.config(replica.descriptor),
+        names.parameters: generate.parameters_text(replica.descriptor, replica.parameters),
         f"{names.program(group.name)}.c": generate.source(
-            found.descriptor, found.parameters, group, batch.tests[0]
+            replica.descriptor, replica.parameters, group, batch.tests[0]
         ),
         **generate.runtime_files(),
-        **generate.build_files(found.parameters),
+        **generate.build_files(replica.parameters),
     }
     write({directory / name: text for name, text in files.items()}, force, directory)
-    for name in found.left_out:
+    for name in replica.left_out:
         click.echo(f"understudy: {name} is left out: no bytes, or not of a fixed size", err=True)
-    if found.added:
+    if replica.added:
         click.echo(
-            f"understudy: {found.added} integer scalars are added, which hold sizes and offsets "
+            f"understudy: {replica.added} integer scalars are added, which hold sizes and offsets "
             "that differ from process to process",
             err=True,
         )

@@ -40,16 +40,16 @@ def command(
 
     Example: understudy skel source gts_skel.xml
     """
-    found, values = load(descriptor_file, parameters_file)
-    bytes_of = check(found, values)
+    descriptor, values = load(descriptor_file, parameters_file)
+    bytes_of = check(descriptor, values)
     names = generate.Names(application=values.application)
-    files = {names.config: generate.config(found)}
+    files = {names.config: generate.config(descriptor)}
     for batch in values.batches:
         for test in batch.tests:
             name = f"{names.program(test.group)}.{DIALECTS[language].suffix}"
             if name not in files:
                 files[name] = generate.source(
-                    found, values, found.group(test.group), test, language
+                    descriptor, values, descriptor.group(test.group), test, language
                 )
     files |= generate.runtime_files(language)
     write({directory / name: text for name, text in files.items()}, force, directory)
@@ -57,7 +57,7 @@ def command(
         each = f"{most} bytes" if least == most else f"{least} to {most} bytes"
         click.echo(f"understudy: {group}: {each} of each of {cores} processes a step", err=True)
     for name in values.tested:
-        variables = found.group(name).variables
+        variables = descriptor.group(name).variables
         kinds = sorted({v.transform for v in variables if v.transform})
         if kinds:
             tell(

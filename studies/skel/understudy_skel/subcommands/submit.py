@@ -51,12 +51,12 @@ def command(
 
     Example: understudy skel submit gts_skel.xml --system slurm --cores-per-node 16
     """
-    found, values = load(descriptor_file, parameters_file)
-    check(found, values)
+    descriptor, values = load(descriptor_file, parameters_file)
+    check(descriptor, values)
     batches = [b for b in values.batches if batch_name in (None, b.name)]
     if not batches:
-        known = ", ".join(b.name for b in values.batches)
-        raise UnderstudyError(f"--batch {batch_name}: expected one of {known}")
+        names = ", ".join(b.name for b in values.batches)
+        raise UnderstudyError(f"--batch {batch_name}: expected one of {names}")
     texts = {
         directory / f"submit_{system}_{batch.name}": generate.submit(
             values,

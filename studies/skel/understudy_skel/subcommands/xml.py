@@ -25,7 +25,7 @@ def command(descriptor_file: Path, method: str | None, output: Path | None, forc
 
     Example: understudy skel xml gts.xml
     """
-    found = read(descriptor_file, method)
+    descriptor = read(descriptor_file, method)
     names = generate.Names(application=application_of(descriptor_file))
-    text = generate.config(found)
+    text = generate.config(descriptor)
     write({output or Path(names.config): text}, force)
