@@ -69,22 +69,22 @@ def measure(
         sides[THEIRS] = folder / "theirs"
         flag = ["--bzip2"] if to == "bzip2" else []
         commands[THEIRS] = [theirs, *flag, str(source), str(sides[THEIRS] / source.name)]
-    found: dict[str, list[tuple[float, float]]] = {name: [] for name in commands}
+    times: dict[str, list[tuple[float, float]]] = {name: [] for name in commands}
     differ = 0
     for _ in range(options.repetitions):
         for name, command in commands.items():
             shutil.rmtree(sides[name], ignore_errors=True)
             sides[name].mkdir()
-            found[name].append(seconds(command))
-        one, *others = (out / source.name for out in sides.values())
-        differ += sum(not filecmp.cmp(one, other, shallow=False) for other in others)
-    base = found[THEIRS if theirs else "understudy"]
+            times[name].append(seconds(command))
+        result, *others = (out / source.name for out in sides.values())
+        differ += sum(not filecmp.cmp(result, other, shallow=False) for other in others)
+    base = times[THEIRS if theirs else "understudy"]
     cpu, wall = (statistics.median(values) for values in zip(*base, strict=True))
-    print(f"to {to}: {source.stat().st_size} bytes became {one.stat().st_size}")
+    print(f"to {to}: {source.stat().st_size} bytes became {result.stat().st_size}")
     print(f"{'program':22} {'CPU s':>8} {'ratio':>6} {'elapsed s':>10} {'ratio':>6}")
-    for name, values in found.items():
-        mine, took = (statistics.median(v) for v in zip(*values, strict=True))
-        print(f"{name:22} {mine:8.2f} {mine / cpu:6.2f} {took:10.2f} {took / wall:6.2f}")
+    for name, values in times.items():
+        cpu_s, took = (statistics.median(v) for v in zip(*values, strict=True))
+        print(f"{name:22} {cpu_s:8.2f} {cpu_s / cpu:6.2f} {took:10.2f} {took / wall:6.2f}")
     if differ:
         print(f"{differ} results differ")
     return int(differ > 0)
@@ -101,8 +101,8 @@ def main() -> int:
     theirs = shutil.which(THEIRS, path=f"{prefix}/bin" if prefix else None)
     if not theirs:
         print(f"SKIPPED: all beside {THEIRS}: not in DARSHAN_RUNTIME nor on PATH")
-    with tempfile.TemporaryDirectory(dir=options.folder) as made:
-        folder = Path(made)
+    with tempfile.TemporaryDirectory(dir=options.folder) as name:
+        folder = Path(name)
         log = write_log(
             folder / "large.darshan",
             nprocs=64,

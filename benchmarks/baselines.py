@@ -97,17 +97,17 @@ class Bench:
     def trace(self) -> Seen:
         """A process for each rank, whose logs count as one run."""
         with open_log(self.log) as log:
-            made = dxt.plans(log)
-        if not any(plan["steps"] for plan in made):
+            plans = dxt.plans(log)
+        if not any(plan["steps"] for plan in plans):
             return [0.0] * len(HEADS), 0.0
         place, logs = self._place(TRACE), self.folder / observer.LOGS
-        dxt.prepare(place, made)
+        dxt.prepare(place, plans)
         shutil.rmtree(logs, ignore_errors=True)
         subprocess.run(observer.make_directory(str(logs)), shell=True, check=True)
         under = " ".join(observer.prefix_of_processes(self.runtime, str(self.folder), str(logs)))
         start = time.monotonic() + AHEAD_S
         started = []
-        for rank, plan in enumerate(made):
+        for rank, plan in enumerate(plans):
             text = self.folder / f"plan.{rank}.json"
             text.write_text(json.dumps(plan))
             words = [sys.executable, "-I", "-S", dxt.__file__, str(text), str(start)]
@@ -150,7 +150,7 @@ class Bench:
             if process.returncode:
                 raise UnderstudyError(f"ended with status {process.returncode}:\n{text}")
 
-    def _seen(self, path: Path, made: Collection[int] = ()) -> Seen:
+    def _seen(self, path: Path, prepared: Collection[int] = ()) -> Seen:
         """Removes what the run wrote."""
         for place in self.scratch.iterdir():
             shutil.rmtree(place)
@@ -161,15 +161,15 @@ class Bench:
             workload=("", ""),
             directory="",
             command_line=[],
-            prepared=made,
+            prepared=prepared,
         )
-        found = observed.samples(observed.parse(row, str(path)))
-        [io_s] = [s.value for s in found if s.metric == "io_slowest_rank_s"]
+        samples = observed.samples(observed.parse(row, str(path)))
+        [io_s] = [s.value for s in samples if s.metric == "io_slowest_rank_s"]
         with open_joined(logs_below(path).logs if path.is_dir() else [path]) as log:
-            return counters(log, made), io_s
+            return counters(log, prepared), io_s
 
 
-def counters(log: Log, made: Collection[int] = ()) -> list[float]:
+def counters(log: Log, prepared: Collection[int] = ()) -> list[float]:
     """Sums of COUNTERS, and the number of files that were opened; of the files `made` neither
     their first open nor writes. Neither directories nor standard streams count."""
     names = {
@@ -183,12 +183,16 @@ def counters(log: Log, made: Collection[int] = ()) -> list[float]:
                 n = int(row["id"])
                 if not names[n].startswith(b"/") or names[n] in folders:
                     continue
-                found = {name: max(0, int(row[f"{module}_{name}"])) for name in COUNTERS}
-                if found["OPENS"]:
+                counts = {name: max(0, int(row[f"{module}_{name}"])) for name in COUNTERS}
+                if counts["OPENS"]:
                     files.add(n)
-                if n in made:
-                    found |= {"WRITES": 0, "BYTES_WRITTEN": 0, "OPENS": max(0, found["OPENS"] - 1)}
-                for name, value in found.items():
+                if n in prepared:
+                    counts |= {
+                        "WRITES": 0,
+                        "BYTES_WRITTEN": 0,
+                        "OPENS": max(0, counts["OPENS"] - 1),
+                    }
+                for name, value in counts.items():
                     sums[name] += value
     return [*sums.values(), len(files)]
 
@@ -237,15 +241,15 @@ def table(runs: Sequence[Run]) -> list[str]:
     for case, arm in dict.fromkeys((run.application, run.arm) for run in runs):
         pairs = {name: _pairs(runs, case, arm, name) for name in storages}
         both = [pair for of in pairs.values() for pair in of]
-        values, own = (
+        values, originals = (
             [median(column) for column in zip(*(pair[k].counters for pair in both), strict=True)]
             for k in (0, 1)
         )
         if arm == ORIGINAL:
-            cells = [f"{value:,.0f}" for value in own]
+            cells = [f"{value:,.0f}" for value in originals]
             cells += [f"{sides.spread([r.io_s for r, _ in of])} s" for of in pairs.values()]
         else:
-            errors = (error(v, o) for v, o in zip(values, own, strict=True))
+            errors = (error(v, o) for v, o in zip(values, originals, strict=True))
             cells = [f"{e:+.1f}" if abs(e) >= 0.05 else "0" for e in errors]
             cells += [
                 sides.spread([error(run.io_s, app.io_s) for run, app in of], 1)
@@ -258,9 +262,9 @@ def table(runs: Sequence[Run]) -> list[str]:
 
 def _pairs(runs: Sequence[Run], case: str, arm: str, storage: str) -> list[tuple[Run, Run]]:
     """The runs of an arm, each with that of the application in the same round."""
-    mine = [run for run in runs if (run.application, run.storage) == (case, storage)]
-    of = {run.round: run for run in mine if run.arm == ORIGINAL}
-    return [(run, of[run.round]) for run in mine if run.arm == arm]
+    runs_of_case = [run for run in runs if (run.application, run.storage) == (case, storage)]
+    of = {run.round: run for run in runs_of_case if run.arm == ORIGINAL}
+    return [(run, of[run.round]) for run in runs_of_case if run.arm == arm]
 
 
 def error(value: float, original: float) -> float:

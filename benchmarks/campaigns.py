@@ -164,16 +164,16 @@ def campaign(name: str, turns: int, environment: dict[str, str]) -> tuple[int, d
     return status, json.loads(text)
 
 
-def line(name: str, loss: float, status: int, found: dict[str, Any], took_s: float) -> str:
-    verdicts = found["verdicts"]
-    states = ", ".join(one["state"] for one in verdicts) or "none"
+def line(name: str, loss: float, status: int, outcome: dict[str, Any], took_s: float) -> str:
+    verdicts = outcome["verdicts"]
+    states = ", ".join(verdict["state"] for verdict in verdicts) or "none"
     changes = ", ".join(
-        f"{100 * (one['ratio'] - 1):+.1f} % ({100 * (one['low'] - 1):+.1f} to "
-        f"{100 * (one['high'] - 1):+.1f})"
-        for one in verdicts
+        f"{100 * (verdict['ratio'] - 1):+.1f} % ({100 * (verdict['low'] - 1):+.1f} to "
+        f"{100 * (verdict['high'] - 1):+.1f})"
+        for verdict in verdicts
     )
-    causes = ", ".join(dict.fromkeys(one["cause"] for one in verdicts if one["cause"]))
-    turns = ", ".join(dict.fromkeys(str(one["nights_with_both"]) for one in verdicts))
+    causes = ", ".join(dict.fromkeys(verdict["cause"] for verdict in verdicts if verdict["cause"]))
+    turns = ", ".join(dict.fromkeys(str(verdict["nights_with_both"]) for verdict in verdicts))
     return (
         f"| {name} | {loss:.0%} | {turns} | {status} | {states} | {changes} | {causes} | "
         f"{took_s:.0f} s |"
@@ -184,11 +184,11 @@ def planned(pairs: int, losses: list[float], of_each: int) -> list[tuple[str, fl
     """Name and loss of each campaign; losses early, and not all in one part of the day."""
     lossy = [(f"loss{100 * loss:.0f}-{i}", loss) for i in range(of_each) for loss in losses]
     same = [(f"same-{i}", 0.0) for i in range(pairs)]
-    made: list[tuple[str, float]] = []
+    campaigns: list[tuple[str, float]] = []
     while same or lossy:
-        made += same[:2] + lossy[:1]
+        campaigns += same[:2] + lossy[:1]
         del same[:2], lossy[:1]
-    return made
+    return campaigns
 
 
 def main() -> None:
@@ -212,10 +212,10 @@ def main() -> None:
             subprocess.run(args.first, shell=True, check=True)
         begin = time.monotonic()
         with mounts(folder, before=args.rate, after=args.rate * (1 - loss)):
-            status, found = campaign(name, args.turns, environment)
-        print(line(name, loss, status, found, time.monotonic() - begin), flush=True)
+            status, outcome = campaign(name, args.turns, environment)
+        print(line(name, loss, status, outcome, time.monotonic() - begin), flush=True)
         of_loss = counts.setdefault(loss, Counter())
-        of_loss.update(one["state"] for one in found["verdicts"])
+        of_loss.update(verdict["state"] for verdict in outcome["verdicts"])
         of_loss[f"exit {status}"] += 1
     for loss, of_loss in sorted(counts.items()):
         told = ", ".join(f"{n} {what}" for what, n in sorted(of_loss.items()))

@@ -76,9 +76,11 @@ def compare(bench: Bench, order: str, rounds: int, passes: tuple[int, int]) -> N
         return (high - low) / ((many - few) * bench.files) * 1e6
 
     for turn in range(rounds):
-        one, other = sides.in_turn(turn, lambda: each(bench.player_s), lambda: each(bench.loop_s))
-        ours.append(one)
-        theirs.append(other)
+        player_us, loop_us = sides.in_turn(
+            turn, lambda: each(bench.player_s), lambda: each(bench.loop_s)
+        )
+        ours.append(player_us)
+        theirs.append(loop_us)
     ratios = [a / b for a, b in zip(ours, theirs, strict=True)]
     print(
         f"{bench.files} files of {bench.file_bytes} B, {order:11}: player "

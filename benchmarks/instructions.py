@@ -40,11 +40,11 @@ def player(replay: Path, folder: Path, pattern: Pattern, method: str, reads: boo
     """The player's command; its workload is in the folder then."""
     workload = folder / "workload.json"
     workload.write_text(pattern.workload())
-    made = [str(replay), "-w", str(workload), "-o", "data", "-a", method]
-    return made + (["--restart"] if reads else [])
+    command = [str(replay), "-w", str(workload), "-o", "data", "-a", method]
+    return command + (["--restart"] if reads else [])
 
 
-def compare(replay: Path, found: str, folder: Path, transfer_bytes: int, tool: str) -> None:
+def compare(replay: Path, ior_program: str, folder: Path, transfer_bytes: int, tool: str) -> None:
     """A line per method."""
     name, meter = METERS[tool]
     few, many = COUNTS[transfer_bytes]
@@ -57,7 +57,7 @@ def compare(replay: Path, found: str, folder: Path, transfer_bytes: int, tool: s
             block_bytes=transfer_bytes * transfers,
         )
         if program == "IOR":
-            command = ior.command(found, pattern, method) + (["-r"] if reads else [])
+            command = ior.command(ior_program, pattern, method) + (["-r"] if reads else [])
         else:
             command = player(replay, folder, pattern, method, reads)
         counted = meter(folder, command)
@@ -68,7 +68,7 @@ def compare(replay: Path, found: str, folder: Path, transfer_bytes: int, tool: s
         low, high = (count(program, method, reads, n) for n in (few, many))
         return (high - low) / (many - few)
 
-    for method in ior.methods(found, replay):
+    for method in ior.methods(ior_program, replay):
         write, other_write = (each(program, method, False) for program in ("player", "IOR"))
         both, other_both = (each(program, method, True) for program in ("player", "IOR"))
         text = f"{transfer_bytes:8} B {name:12} {method:6}"
@@ -86,8 +86,8 @@ def main() -> None:
     )
     asked = parser.parse_args()
     replay = sides.program(asked.build, "understudy-replay")
-    found = ior.find()
-    if not found:
+    ior_program = ior.find()
+    if not ior_program:
         print(f"SKIPPED: all beside IOR: {ior.MISSING}")
         return
     with sides.folder_in(sides.memory_folder()) as folder:
@@ -96,7 +96,7 @@ def main() -> None:
                 print(f"SKIPPED: {name}: no {tool} on PATH")
                 continue
             for transfer_bytes in COUNTS:
-                compare(replay, found, folder, transfer_bytes, tool)
+                compare(replay, ior_program, folder, transfer_bytes, tool)
 
 
 if __name__ == "__main__":

@@ -57,10 +57,10 @@ def count(
         return instructions(folder, command)
     variables = [f"LD_PRELOAD={library}", f"DARSHAN_LOGFILE={log}"]
     variables.append(f"DARSHAN_CONFIG_PATH={settings}")
-    made = instructions(folder, command, *variables)
+    executed = instructions(folder, command, *variables)
     if not log.is_file():
         raise SystemExit(f"{library}: it wrote no log")
-    return made
+    return executed
 
 
 def added(replay: Path, library: Path | None, folder: Path, method: str) -> tuple[float, float]:

@@ -92,40 +92,42 @@ class Dataset:
 
 def datasets(folder: Path, path: Path) -> list[Dataset]:
     """The datasets of a file, in h5ls' order."""
-    found = []
+    listed = []
     for name, extent, kind in DATASET.findall(sides.run(folder, ["h5ls", "-rv", path]).out):
         parts = name.strip("/").split("/")
         rank = int(parts[0].removeprefix("domain_")) if len(parts) > 1 else None
         if kind not in TYPES:
             sys.exit(f"{path}: {name} has the type {kind}, expected {' or '.join(TYPES)}")
         shape = tuple(int(n.split("/")[0]) for n in extent.split(", "))
-        found.append(Dataset(name=parts[-1], rank=rank, type=TYPES[kind], shape=shape))
-    return found
+        listed.append(Dataset(name=parts[-1], rank=rank, type=TYPES[kind], shape=shape))
+    return listed
 
 
-def shared_variables(found: list[Dataset]) -> list[Variable]:
+def shared_variables(listed: list[Dataset]) -> list[Variable]:
     """Datasets of a shared file. MACSio's cells are one fewer than its nodes on every part."""
-    nodes = max(d.shape for d in found)
-    cells = min(d.shape for d in found)
+    nodes = max(d.shape for d in listed)
+    cells = min(d.shape for d in listed)
     grid = tuple(n - c for n, c in zip(nodes, cells, strict=True))
     rule = Decomposition(rule="grid", grid=grid)
-    return [Variable(name=d.name, type=d.type, shape=d.shape, decomposition=rule) for d in found]
+    return [Variable(name=d.name, type=d.type, shape=d.shape, decomposition=rule) for d in listed]
 
 
-def own_variables(found: list[Dataset], ranks: int) -> list[Variable]:
+def own_variables(listed: list[Dataset], ranks: int) -> list[Variable]:
     """Datasets of ranks of their own: where shapes differ, they count as rows of elements."""
-    made = []
-    for name in dict.fromkeys(d.name for d in found):
-        like = {d.rank: d for d in found if d.name == name}
-        one = next(iter(like.values()))
-        if len(like) == ranks and all(d.shape == one.shape for d in like.values()):
-            shape = (one.shape[0] * ranks, *one.shape[1:])
-            made.append(Variable(name=name, type=one.type, shape=shape))
+    variables = []
+    for name in dict.fromkeys(d.name for d in listed):
+        like = {d.rank: d for d in listed if d.name == name}
+        first = next(iter(like.values()))
+        if len(like) == ranks and all(d.shape == first.shape for d in like.values()):
+            shape = (first.shape[0] * ranks, *first.shape[1:])
+            variables.append(Variable(name=name, type=first.type, shape=shape))
             continue
         rows = [math.prod(like[rank].shape) if rank in like else 0 for rank in range(ranks)]
         rule = runs((1, n) for n in rows)
-        made.append(Variable(name=name, type=one.type, shape=(sum(rows),), decomposition=rule))
-    return made
+        variables.append(
+            Variable(name=name, type=first.type, shape=(sum(rows),), decomposition=rule)
+        )
+    return variables
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,12 +172,14 @@ class Bench:
             if len(paths) != case.files:
                 sys.exit(f"{case.title()}: dump {k} has {len(paths)} files")
             stored += sum(path.stat().st_size for path in paths)
-            found = [d for path in paths for d in datasets(self.folder, path)]
-            headers += HEADERS_BYTES * (len(found) + case.ranks + 8 * len(paths))
-            made = (
-                shared_variables(found) if case.mode == "SIF" else own_variables(found, case.ranks)
+            listed = [d for path in paths for d in datasets(self.folder, path)]
+            headers += HEADERS_BYTES * (len(listed) + case.ranks + 8 * len(paths))
+            variables = (
+                shared_variables(listed)
+                if case.mode == "SIF"
+                else own_variables(listed, case.ranks)
             )
-            dumps.append(Dump(time_s=k, variables=tuple(made)))
+            dumps.append(Dump(time_s=k, variables=tuple(variables)))
         self.clear()
         stream = Pattern(
             name="macsio",
@@ -249,31 +253,35 @@ def beside_macsio(bench: Bench, case: Case, rounds: int) -> None:
 
     pairs = [sides.in_turn(turn, ours, theirs) for turn in range(rounds)]
     for name, (figure, unit) in FIGURES.items():
-        own, other = ([figure(side) for side in both] for both in zip(*pairs, strict=True))
-        ratio = sides.spread([b / a for a, b in zip(own, other, strict=True)])
-        text = f"{median(own):8.0f} {unit}, MACSio {median(other):.0f}"
+        player_figures, macsio_figures = (
+            [figure(side) for side in both] for both in zip(*pairs, strict=True)
+        )
+        ratio = sides.spread([b / a for a, b in zip(player_figures, macsio_figures, strict=True)])
+        text = f"{median(player_figures):8.0f} {unit}, MACSio {median(macsio_figures):.0f}"
         print(f"  {name:9} {text}, MACSio / ours {ratio}", flush=True)
 
 
-def contents(bench: Bench, one: Case, rounds: int) -> None:
+def contents(bench: Bench, case: Case, rounds: int) -> None:
     """Compare the CPU time to generate one dump's contents."""
-    none = replace(one, dumps=0)
-    stream = bench.learn(one)
+    none = replace(case, dumps=0)
+    stream = bench.learn(case)
     again = ["-a", "null", "-i", str(REPETITIONS)]
 
     def ours() -> float:
-        many = bench.play(one, stream, *again).usage.cpu_s
-        return (many - bench.play(one, stream, "-a", "null").usage.cpu_s) / (REPETITIONS - 1)
+        many = bench.play(case, stream, *again).usage.cpu_s
+        return (many - bench.play(case, stream, "-a", "null").usage.cpu_s) / (REPETITIONS - 1)
 
     def theirs() -> float:
         return bench.start_macsio(none).cpu_s - bench.start_macsio(none.tiny()).cpu_s
 
     pairs = [sides.in_turn(turn, ours, theirs) for turn in range(rounds)]
     bench.clear()
-    own, other = ([s / stream.bytes * 1e9 for s in side] for side in zip(*pairs, strict=True))
-    ratio = sides.spread([b / a for a, b in zip(own, other, strict=True)], 0)
+    player_ns, macsio_ns = (
+        [s / stream.bytes * 1e9 for s in side] for side in zip(*pairs, strict=True)
+    )
+    ratio = sides.spread([b / a for a, b in zip(player_ns, macsio_ns, strict=True)], 0)
     print(f"contents, 1 rank, {stream.bytes / (1 << 20):.0f} MiB, CPU ns per byte")
-    print(f"  ours {median(own):.5f}, MACSio {median(other):.3f}, MACSio / ours {ratio}")
+    print(f"  ours {median(player_ns):.5f}, MACSio {median(macsio_ns):.3f}, MACSio / ours {ratio}")
 
 
 def arguments() -> argparse.Namespace:

@@ -96,7 +96,7 @@ def main() -> None:
         for _ in range(rounds):
             for cases, path in paths.items():
                 times[cases].append(drawn_s(path))
-        empty, small, large = (median(one) for one in times.values())
+        empty, small, large = (median(times_of_page) for times_of_page in times.values())
         for cases, took_s in ((4, small), (300, large)):
             size = paths[cases].stat().st_size / MIB
             print(f"{cases:3d} cases: {size:.2f} MiB, drawn in {took_s - empty:.2f} s")

@@ -47,7 +47,7 @@ def runs(samples: int, sessions: int, folder: Path) -> list[Run]:
     path = folder / "result.json"
     path.write_text(json.dumps(row))
     base = producers.record(path, place=Place(system="star", partition="disk"))
-    made = []
+    records = []
     for i in range(max(1, samples // len(base.samples))):  # one measurement would be one run
         night, hour = i % sessions, i // sessions % 24
         time = f"20{night // 336:02d}-{night // 28 % 12 + 1:02d}-{night % 28 + 1:02d}T{hour:02d}"
@@ -60,8 +60,8 @@ def runs(samples: int, sessions: int, folder: Path) -> list[Run]:
         )
         here = row["environment"] | {"started": identity.time}
         measurement = row | {"environment": here | {"host": f"node-{i}"}}
-        made.append(replace(base, identity=identity, measurement=measurement))
-    return made
+        records.append(replace(base, identity=identity, measurement=measurement))
+    return records
 
 
 def main() -> None:
@@ -72,12 +72,12 @@ def main() -> None:
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary, "records")
-        made = runs(args.samples, args.sessions, Path(temporary))
-        for run in made:
+        records = runs(args.samples, args.sessions, Path(temporary))
+        for run in records:
             store.keep(run, folder)
-        sessions = min(args.sessions, len(made))
-        total = sum(len(run.samples) for run in made)
-        print(f"{total} samples, {len(made)} runs, {sessions} sessions")
+        sessions = min(args.sessions, len(records))
+        total = sum(len(run.samples) for run in records)
+        print(f"{total} samples, {len(records)} runs, {sessions} sessions")
 
         def measure(code: str, rows: int | None = None) -> sides.Usage:
             usage = sides.run(Path(temporary), [sys.executable, "-c", code, folder])
@@ -92,10 +92,10 @@ def main() -> None:
             report(name, [measure(code, rows) for _ in range(args.rounds)])
 
 
-def report(name: str, found: list[sides.Usage]) -> None:
-    seconds = sides.spread([usage.elapsed_s for usage in found])
-    cpu = median(usage.cpu_s for usage in found)
-    peak = max(usage.peak_bytes for usage in found) / (1 << 20)
+def report(name: str, usages: list[sides.Usage]) -> None:
+    seconds = sides.spread([usage.elapsed_s for usage in usages])
+    cpu = median(usage.cpu_s for usage in usages)
+    peak = max(usage.peak_bytes for usage in usages) / (1 << 20)
     print(f"  {name:<22} {seconds} s, CPU {cpu:.2f} s, peak {peak:.0f} MiB", flush=True)
 
 

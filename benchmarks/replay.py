@@ -140,7 +140,7 @@ def beside_ior(bench: Bench, pattern: Pattern, method: str, rounds: int, metered
     def note_cpu(kind: str, seconds: float, passes: int) -> None:
         cpu.setdefault(kind, []).append(seconds / (passes * pattern.operations()))
 
-    one = pattern.single()
+    single = pattern.single()
     for turn in range(rounds):
         ours, theirs = sides.in_turn(
             turn, lambda: bench.play(pattern, method), lambda: bench.play_ior(pattern, method)
@@ -149,8 +149,8 @@ def beside_ior(bench: Bench, pattern: Pattern, method: str, rounds: int, metered
         note("read", ours.read_s, theirs.read_s)
         if not metered:
             continue
-        note_cpu("write and read", ours.cpu_s - bench.play(one, method).cpu_s, 2)
-        note_cpu("IOR write and read", theirs.cpu_s - bench.play_ior(one, method).cpu_s, 2)
+        note_cpu("write and read", ours.cpu_s - bench.play(single, method).cpu_s, 2)
+        note_cpu("IOR write and read", theirs.cpu_s - bench.play_ior(single, method).cpu_s, 2)
         if not rewrites:
             continue
         ours, theirs = sides.in_turn(
@@ -159,17 +159,17 @@ def beside_ior(bench: Bench, pattern: Pattern, method: str, rounds: int, metered
             lambda: bench.play_ior(pattern, method, True),
         )
         note("overwrite", ours.write_s, theirs.write_s)
-        note_cpu("overwrite", ours.cpu_s - bench.overwrite(one, method).cpu_s, PASSES)
-        base = bench.play_ior(one, method, True)
+        note_cpu("overwrite", ours.cpu_s - bench.overwrite(single, method).cpu_s, PASSES)
+        base = bench.play_ior(single, method, True)
         note_cpu("IOR overwrite", theirs.cpu_s - base.cpu_s, PASSES)
 
     for kind, values in ratios.items():
         text = f"{median(rates[kind]):8.0f} MiB/s, x IOR {sides.spread(values)}"
         print(f"  {method:6} {kind:15} {text}")
     for kind in [k for k in cpu if not k.startswith("IOR")]:
-        own, other = cpu[kind], cpu[f"IOR {kind}"]
-        of = [a / b for a, b in zip(own, other, strict=True)]
-        text = f"{median(own) * 1e6:8.2f} µs CPU per operation, IOR {median(other) * 1e6:.2f}"
+        player_s, ior_s = cpu[kind], cpu[f"IOR {kind}"]
+        of = [a / b for a, b in zip(player_s, ior_s, strict=True)]
+        text = f"{median(player_s) * 1e6:8.2f} µs CPU per operation, IOR {median(ior_s) * 1e6:.2f}"
         print(f"  {method:6} {kind:15} {text}, x IOR {sides.spread(of)}")
 
 
@@ -210,17 +210,17 @@ def patterns(asked: argparse.Namespace) -> dict[str, Pattern]:
     """Small transfers of one rank; small and large ones of all ranks, in two layouts."""
     ranks, each = asked.ranks, asked.operations // asked.ranks
     few = asked.block_mib
-    made = {
+    pattern_of = {
         f"1 rank, {asked.operations} transfers of 4 KiB": Pattern(
             ranks=1, layout="shared", transfer_bytes=4096, block_bytes=4096 * asked.operations
         )
     }
     for layout in ("shared", "file-per-process"):
         for size, count, name in ((4096, each, "4 KiB"), (1 << 20, few, "1 MiB")):
-            made[f"{ranks} ranks, {layout}, {count} transfers of {name} each"] = Pattern(
+            pattern_of[f"{ranks} ranks, {layout}, {count} transfers of {name} each"] = Pattern(
                 ranks=ranks, layout=layout, transfer_bytes=size, block_bytes=size * count
             )
-    return made
+    return pattern_of
 
 
 def main() -> None:
@@ -230,26 +230,26 @@ def main() -> None:
         sides.program(asked.build, name) for name in ("understudy-replay", "mpi_rewrite")
     )
     mpiexec = sides.launcher()
-    found = ior.find()
+    ior_program = ior.find()
     with sides.folder_in(asked.directory) as folder:
         bench = Bench(
             replay=replay,
             rewrite=rewrite,
-            ior=found,
+            ior=ior_program,
             mpiexec=mpiexec,
             folder=folder,
             flush=asked.fsync,
         )
         if not asked.fresh_only:
             null_overhead(bench, asked.rounds, asked.operations)
-        if not found:
+        if not ior_program:
             print(f"SKIPPED: every method beside IOR: {ior.MISSING}")
             return
         chosen = {t: p for t, p in patterns(asked).items() if asked.only in t}
         for title, pattern in chosen.items():
             flushed = ", flushed" if asked.fsync else ""
             print(f"{title}, {asked.directory}{flushed}, {asked.rounds} rounds")
-            for method in ior.methods(found, replay):
+            for method in ior.methods(ior_program, replay):
                 if method in (asked.methods or method).split(","):
                     beside_ior(bench, pattern, method, asked.rounds, not asked.fresh_only)
 

@@ -85,9 +85,9 @@ class Storage:
     def taken(self) -> Row:
         """The counts since they were taken last."""
         counts = self.mount / COUNTS
-        found: Row = json.loads(counts.read_text())
+        counts_taken: Row = json.loads(counts.read_text())
         counts.write_text("")
-        return found
+        return counts_taken
 
 
 @contextmanager
@@ -150,9 +150,9 @@ def traced(name: str, program: Program, folder: Path) -> Path:
     if status != 0:
         said = (folder / "said").read_text(errors="replace").strip().splitlines()[-3:]
         raise UnderstudyError(f"{program.command}: status {status}: {' / '.join(said)}")
-    made = folder / f"{name}.json"
-    made.write_text(strace.read(trace, name=name).to_text())
-    return made
+    workload_file = folder / f"{name}.json"
+    workload_file.write_text(strace.read(trace, name=name).to_text())
+    return workload_file
 
 
 def size_of(workload: Path) -> Row:
@@ -265,9 +265,9 @@ def state(case: Row) -> str:
         return FAILED if FAILED in case else SKIPPED
     if "said" in case:
         return counted.state(case)
-    found = {one.state for one in compared(case)}
-    found |= {time_state(case)} - {UNDECIDED}
-    return next(state for state in (OUTSIDE, UNDECIDED, WITHIN) if state in found)
+    states = {requests.state for requests in compared(case)}
+    states |= {time_state(case)} - {UNDECIDED}
+    return next(state for state in (OUTSIDE, UNDECIDED, WITHIN) if state in states)
 
 
 def plain(error: UnderstudyError, base: Path) -> str:
@@ -330,11 +330,11 @@ def cases(name: str, storages: Iterable[str], source: str) -> Iterator[Row]:
     with tempfile.TemporaryDirectory(prefix="requests-") as folder:
         base = Path(folder)
         try:
-            known, arms = SOURCES[source](name, program, base)
+            facts, arms = SOURCES[source](name, program, base)
         except UnderstudyError as error:
             yield about | {"failed": plain(error, base)}
             return
-        about |= known
+        about |= facts
         for where in storages:
             row = about | {"storage": where}
             try:
@@ -355,9 +355,9 @@ def words(case: Row) -> list[str]:
         why = case.get(FAILED) or case.get(SKIPPED) or ""
         return [*about, escaped(why), "", "", state(case), *size]
     kinds = "; ".join(
-        f"{one.kind.replace('_', ' ')} {one.application:g}"
-        + _others(one.application, one.replica, one.control, one.state)
-        for one in compared(case)
+        f"{requests.kind.replace('_', ' ')} {requests.application:g}"
+        + _others(requests.application, requests.replica, requests.control, requests.state)
+        for requests in compared(case)
     )
     waits = [waited(case[arm]) for arm in ARMS]
     took, again = times(case)
@@ -373,8 +373,8 @@ def of_counters(case: Row) -> list[str]:
         return [escaped(case.get(FAILED) or case.get(SKIPPED) or ""), "", state(case), ""]
     kinds = []
     for kind, state_ in counted.judged(case).items():
-        one = next(one for one in compared(case) if one.kind == kind)
-        shown = f"{kind} {one.application:g} ({one.replica:g}, {one.control:g})"
+        requests = next(requests for requests in compared(case) if requests.kind == kind)
+        shown = f"{kind} {requests.application:g} ({requests.replica:g}, {requests.control:g})"
         kinds.append(shown if state_ == WITHIN else f"{shown} **{state_}**")
     waits = f"{waited(case['application']):.2f} s"
     return ["; ".join(kinds), waits, state(case), f"{case['explained']:.0%}"]
@@ -388,9 +388,9 @@ def _others(application: float, replica: float, again: float, state: str) -> str
     return shown if state == WITHIN else f" **({replica:g}, {again:g})**"
 
 
-def ratio(one: float, other: float) -> str:
+def ratio(first: float, other: float) -> str:
     """The other to the one."""
-    return f"{other / one:.2f}" if one > 0 else "-"
+    return f"{other / first:.2f}" if first > 0 else "-"
 
 
 def escaped(text: str) -> str:
@@ -411,19 +411,21 @@ COLUMNS = (
 )
 
 
-def table(found: Sequence[Row]) -> list[str]:
+def table(all_cases: Sequence[Row]) -> list[str]:
     """A table of Markdown, and a line that counts the states."""
-    told = any(case.get("from") == "counters" for case in found)
+    told = any(case.get("from") == "counters" for case in all_cases)
     columns = COLUMNS_OF_COUNTERS if told else COLUMNS
-    rows = ["| " + " | ".join(row) + " |" for row in (columns, *(words(case) for case in found))]
+    rows = [
+        "| " + " | ".join(row) + " |" for row in (columns, *(words(case) for case in all_cases))
+    ]
     rows.insert(1, "|" + "---|" * len(columns))
     counts = Counter[str]()
-    for case in found:  # one without a storage stands for all of them
+    for case in all_cases:  # one without a storage stands for all of them
         counts[state(case)] += 1 if "storage" in case else len(STORAGES)
     states = (WITHIN, NAMED, SILENT) if told else (WITHIN, OUTSIDE, UNDECIDED)
     said = ", ".join(f"{counts[s]} {s}" for s in (*states, FAILED, SKIPPED))
     told_of = [f"Of these {counts.total()} cases: {said}."]
-    played = [case for case in found if "application" in case]
+    played = [case for case in all_cases if "application" in case]
     if told:
         told_of.append(counted.summary(played))
     else:
@@ -434,11 +436,11 @@ def table(found: Sequence[Row]) -> list[str]:
 
 def kept(source: str) -> dict[str, list[Row]]:
     """The kept cases of a front end, by series."""
-    found: dict[str, list[Row]] = {}
+    cases_by_series: dict[str, list[Row]] = {}
     for line in KEPT[source].read_text(encoding="utf-8").splitlines():
         case: Row = json.loads(line)
-        found.setdefault(case["series"], []).append(case)
-    return found
+        cases_by_series.setdefault(case["series"], []).append(case)
+    return cases_by_series
 
 
 def main() -> None:
@@ -451,18 +453,18 @@ def main() -> None:
     parser.add_argument("--kept", action="store_true", help="only print the cases that are kept")
     given = parser.parse_args()
     if given.kept:
-        for series, found in kept(given.source).items():
-            print(f"\n## {series}\n", *table(found), sep="\n")
+        for series, measured in kept(given.source).items():
+            print(f"\n## {series}\n", *table(measured), sep="\n")
         return
-    found = []
+    measured = []
     for name in given.program or PROGRAMS:
         for case in cases(name, given.storage or STORAGES, given.source):
-            found.append(case)
+            measured.append(case)
             print("| " + " | ".join(words(case)) + " |", flush=True)
             if given.series:
                 with KEPT[given.source].open("a") as file:
                     print(json.dumps({"series": given.series} | case), file=file)
-    print(table(found)[-1])
+    print(table(measured)[-1])
 
 
 if __name__ == "__main__":

@@ -79,13 +79,13 @@ def measure(path: Path, parser: str | None, before: Path | None, rounds: int) ->
         scripts[f"{OURS} before"] = (DESCRIBE, before / "python")
     costs: dict[str, Cost] = {}
     for _ in range(rounds):
-        made = set()
+        workloads = set()
         for name, (script, package) in scripts.items():
             out = Path(f"{path}.json")
             command = [sys.executable, "-c", script, "describe", path, "-f", "-o", out]
             costs.setdefault(name, Cost()).run(command, package)
-            made.add(out.read_bytes())
-        if len(made) > 1:
+            workloads.add(out.read_bytes())
+        if len(workloads) > 1:
             raise SystemExit(f"{path}: {', '.join(scripts)}: expected the same workload")
         if parser:
             costs.setdefault(PARSER, Cost()).run([parser, "--total", path])
@@ -107,13 +107,13 @@ def line(layout: str, job: Synthetic, size: int, name: str, cost: Cost, ours: Co
     return "| " + " | ".join(cells) + " |"
 
 
-def draw(path: Path, found: dict[str, list[tuple[int, float, float | None]]]) -> None:
+def draw(path: Path, rows_by_layout: dict[str, list[tuple[int, float, float | None]]]) -> None:
     """CPU per file over the number of files."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(6.4, 3.6), layout="constrained")
     axes = figure.add_subplot(xscale="log", xlabel="files in the log", ylabel="CPU per file, µs")
-    for number, (layout, rows) in enumerate(found.items()):
+    for number, (layout, rows) in enumerate(rows_by_layout.items()):
         files = [row[0] for row in rows]
         axes.plot(
             files,
@@ -160,7 +160,7 @@ def main() -> None:
         print("darshan-parser is not on PATH: left out")
     print("| layout | files | log, MB | program | CPU s | µs per file | peak MiB | ratio |")
     print("|---" * 8 + "|")
-    found: dict[str, list[tuple[int, float, float | None]]] = {}
+    rows_by_layout: dict[str, list[tuple[int, float, float | None]]] = {}
     with tempfile.TemporaryDirectory(dir=asked.folder) as folder:
         for layout in asked.layouts:
             for files in asked.files:
@@ -174,9 +174,11 @@ def main() -> None:
                     1e6 * costs[name].median_s / job.records if name in costs else None
                     for name in (OURS, PARSER)
                 ]
-                found.setdefault(layout, []).append((job.records, each[0] or 0.0, each[1]))
+                rows_by_layout.setdefault(layout, []).append(
+                    (job.records, each[0] or 0.0, each[1])
+                )
     if asked.figure:
-        draw(asked.figure, found)
+        draw(asked.figure, rows_by_layout)
 
 
 if __name__ == "__main__":

@@ -41,8 +41,8 @@ def said(log: Sequence[Path]) -> str:
     from understudy.readers import darshan
 
     try:
-        made = darshan.read(log[0], name="log", others=log[1:], join_jobs=True)
-        return text_of(made.program)
+        workload = darshan.read(log[0], name="log", others=log[1:], join_jobs=True)
+        return text_of(workload.program)
     except UnderstudyError as error:
         return str(error)
     except Exception as error:  # a value for which a rule is not made
@@ -50,22 +50,22 @@ def said(log: Sequence[Path]) -> str:
 
 
 def all_logs(given: Sequence[Path]) -> list[list[Path]]:
-    found: list[list[Path]] = []
+    logs_of_runs: list[list[Path]] = []
     for path in given:
         if path.is_file():
-            found.append([path])
+            logs_of_runs.append([path])
             continue
-        found += [[log] for log in sorted(path.glob("*.darshan"))]
+        logs_of_runs += [[log] for log in sorted(path.glob("*.darshan"))]
         folders = [folder for folder in sorted(path.iterdir()) if folder.is_dir()]
-        found += [logs for folder in folders if (logs := sorted(logs_below(folder).logs))]
-    return found
+        logs_of_runs += [logs for folder in folders if (logs := sorted(logs_below(folder).logs))]
+    return logs_of_runs
 
 
 def tried(name: str, factor: float, logs: Sequence[Path]) -> list[str]:
     """Messages for each log with another value, from a separate process."""
     words = [sys.executable, __file__, *map(str, logs), "--try", name, str(factor)]
-    found: list[str] = json.loads(subprocess.check_output(words, text=True))
-    return found
+    messages: list[str] = json.loads(subprocess.check_output(words, text=True))
+    return messages
 
 
 def main() -> None:

@@ -31,9 +31,9 @@ def explained(originals: Path, name: str) -> float:
     """The share of an application's log that its description explains."""
     log, folder = originals / f"{name}.darshan", originals / name
     paths = [log] if log.exists() else sorted(logs_below(folder).logs)
-    found: list[Explanation] = []
-    darshan.read(paths[0], others=paths[1:], join_jobs=True, told=found.append)
-    return found[0].share(found[0].of(EXPLAINED))
+    explanations: list[Explanation] = []
+    darshan.read(paths[0], others=paths[1:], join_jobs=True, told=explanations.append)
+    return explanations[0].share(explanations[0].of(EXPLAINED))
 
 
 def rows(records: Sequence[Path], originals: Path) -> Iterator[Measured]:
@@ -44,30 +44,32 @@ def rows(records: Sequence[Path], originals: Path) -> Iterator[Measured]:
         name = case.application
         if name not in shares:
             shares[name] = explained(originals, name)
-        found = case.headline
+        headline = case.headline
         metadata = case.errors.get(METADATA)
         yield Measured(
             application=name,
             storage=case.place.partition(":")[2].partition("+")[0] or case.place,
             developed=applications.get(name).original is not None,
             explained=shares[name],
-            error=found and 100 * found.error.value,
-            low=found and 100 * found.error.low,
-            high=found and 100 * found.error.high,
-            control_low=found and 100 * found.control.low,
-            control_high=found and 100 * found.control.high,
+            error=headline and 100 * headline.error.value,
+            low=headline and 100 * headline.error.low,
+            high=headline and 100 * headline.error.high,
+            control_low=headline and 100 * headline.control.low,
+            control_high=headline and 100 * headline.control.high,
             verdict=case.state(),
             metadata_error=metadata and 100 * metadata.error.value,
-            metadata_share=metadata and found and metadata.application_s / found.application_s,
+            metadata_share=metadata
+            and headline
+            and metadata.application_s / headline.application_s,
         )
 
 
-def shown(found: Sequence[Measured]) -> Iterator[str]:
+def shown(measured: Sequence[Measured]) -> Iterator[str]:
     """Lines of Markdown: every case, and how many of each verdict there are."""
     names = "application", "storage", "explained", "error (interval)", "application itself"
     yield f"| {' | '.join(names)} | | metadata |"
     yield "|---|---|---|---|---|---|---|"
-    for row in sorted(found, key=lambda r: (not r.developed, r.application, r.storage)):
+    for row in sorted(measured, key=lambda r: (not r.developed, r.application, r.storage)):
         error = control = ""
         if row.error is not None and row.low is not None and row.high is not None:
             error = f"{row.error:+.1f} % ({row.low:+.1f} to {row.high:+.1f})"
@@ -83,16 +85,16 @@ def shown(found: Sequence[Measured]) -> Iterator[str]:
             f"{control} | {row.verdict} | {metadata} |"
         )
     yield ""
-    told = [row.metadata_error for row in found if row.metadata_error is not None]
+    told = [row.metadata_error for row in measured if row.metadata_error is not None]
     near = sum(abs(error) <= NEAR for error in told)
     yield f"Metadata time: {near} of {len(told)} within {NEAR:g} %."
     yield ""
     yield "| | cases | within | outside | undecided | failed |"
     yield "|---|---|---|---|---|---|"
     for developed, title in ((True, "developed with"), (False, "held out")):
-        mine = [row for row in found if row.developed == developed]
-        count = [sum(r.verdict == v for r in mine) for v in VERDICTS]
-        yield f"| {title} | {' | '.join(map(str, [len(mine), *count]))} |"
+        rows_of_kind = [row for row in measured if row.developed == developed]
+        count = [sum(r.verdict == v for r in rows_of_kind) for v in VERDICTS]
+        yield f"| {title} | {' | '.join(map(str, [len(rows_of_kind), *count]))} |"
 
 
 def main() -> None:
@@ -101,10 +103,10 @@ def main() -> None:
     parser.add_argument("--originals", type=Path, required=True)
     parser.add_argument("-o", "--output", type=Path)
     given = parser.parse_args()
-    found = list(rows(given.records, given.originals))
-    print("\n".join(shown(found)))
+    measured = list(rows(given.records, given.originals))
+    print("\n".join(shown(measured)))
     if given.output:
-        calibration.save(given.output, found)
+        calibration.save(given.output, measured)
 
 
 if __name__ == "__main__":

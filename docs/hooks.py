@@ -28,13 +28,13 @@ _LINK = re.compile(r"(!?)\[([^\]]*)\]\(\s*([^)\s]+)\s*\)")
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the pages that are no files of docs/."""
-    made = {
+    texts = {
         "reference/commands.md": "\n".join(_commands()),
         "reference/checks.md": "\n".join(_variables()),
         **{f"reference/{name}.md": "\n".join(_schema(name)) for name in SCHEMAS},
         **{page: (ROOT / source).read_text(encoding="utf-8") for page, source in PAGES.items()},
     }
-    for path, text in made.items():
+    for path, text in texts.items():
         files.append(File.generated(config, path, content=text))
     return files
 
@@ -42,17 +42,17 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
     """Links to files that are not on the site: to the reference where it has them, else none."""
     source = ROOT / PAGES.get(page.file.src_uri, f"docs/{page.file.src_uri}")
-    known = {str((ROOT / path).resolve()): page for page, path in PAGES.items()}
+    pages = {str((ROOT / path).resolve()): page for page, path in PAGES.items()}
 
-    def link(found: re.Match[str]) -> str:
-        image, text, to = found.groups()
+    def link(match: re.Match[str]) -> str:
+        image, text, to = match.groups()
         if re.match(r"[a-z]+:|#", to):
-            return found[0]
+            return match[0]
         path, _, anchor = to.partition("#")
         target = Path(os.path.normpath(source.parent / path))
         if not target.exists() and not _generated(target, files):
             raise ValueError(f"{source.relative_to(ROOT)}: the link {to} leads nowhere")
-        name = known.get(str(target))
+        name = pages.get(str(target))
         if target.parent == ROOT / "schemas" and target.name.split(".")[0] in SCHEMAS:
             name = f"reference/{target.name.split('.')[0]}.md"
         if name is None and not target.is_relative_to(DOCS):
@@ -85,9 +85,9 @@ def _command(command: click.Command, name: str, level: int) -> Iterator[str]:
     yield f"{'#' * min(level, 4)} {name}\n\n```text\n{command.get_help(context).rstrip()}\n```\n"
     if isinstance(command, click.Group):
         for sub in command.list_commands(context):
-            found = command.get_command(context, sub)
-            if found is not None and not found.hidden:
-                yield from _command(found, f"{name} {sub}", level + 1)
+            subcommand = command.get_command(context, sub)
+            if subcommand is not None and not subcommand.hidden:
+                yield from _command(subcommand, f"{name} {sub}", level + 1)
 
 
 # -- the variables of checks -------------------------------------------------------------------
@@ -182,13 +182,13 @@ def _type(value: Any, whole: dict[str, Any]) -> str:
             return f"[{part}](#{part.lower()})"
         return _type(definition, whole) or part
     if "enum" in value:
-        return ", ".join(_code(json.dumps(one)) for one in value["enum"])
+        return ", ".join(_code(json.dumps(choice)) for choice in value["enum"])
     if "const" in value:
         return _code(json.dumps(value["const"]))
     for word in ("oneOf", "anyOf"):
         if word in value:
             return " or ".join(
-                dict.fromkeys(filter(None, (_type(one, whole) for one in value[word])))
+                dict.fromkeys(filter(None, (_type(choice, whole) for choice in value[word])))
             )
     kind = value.get("type", "")
     if kind == "array":

@@ -41,13 +41,13 @@ def rows(path: Path) -> list[dict[str, str]]:
 
 def transfers() -> dict[str, Counter[str]]:
     """Verdicts of the check `transfer`, by series."""
-    found: dict[str, Counter[str]] = {}
+    verdicts: dict[str, Counter[str]] = {}
     for row in rows(MEASURED / "transfers.csv"):
         if row["verdict"]:
-            found.setdefault(row["series"], Counter())[row["verdict"]] += 1
+            verdicts.setdefault(row["series"], Counter())[row["verdict"]] += 1
     for row in rows(MEASURED / "transfer_counts.csv"):
-        found[row["series"]] = Counter({verdict: int(row[verdict]) for verdict in VERDICTS})
-    return found
+        verdicts[row["series"]] = Counter({verdict: int(row[verdict]) for verdict in VERDICTS})
+    return verdicts
 
 
 def skeletons() -> dict[str, Counter[str]]:
@@ -60,10 +60,10 @@ def skeletons() -> dict[str, Counter[str]]:
 
 def states(cases: Sequence[requests.Row]) -> Counter[str]:
     """States of cases; one without a storage stands for all of them."""
-    found = Counter[str]()
+    counts = Counter[str]()
     for case in cases:
-        found[requests.state(case)] += 1 if "storage" in case else len(requests.STORAGES)
-    return found
+        counts[requests.state(case)] += 1 if "storage" in case else len(requests.STORAGES)
+    return counts
 
 
 def repeated(cases: Sequence[requests.Row]) -> tuple[int, int]:
@@ -76,9 +76,12 @@ def repeated(cases: Sequence[requests.Row]) -> tuple[int, int]:
     return alike, len(ran)
 
 
-def _again(one: Requests) -> Requests:
+def _again(pair: Requests) -> Requests:
     return Requests(
-        kind=one.kind, application=one.application, replica=one.control, control=one.application
+        kind=pair.kind,
+        application=pair.application,
+        replica=pair.control,
+        control=pair.application,
     )
 
 
@@ -159,13 +162,13 @@ def written(text: str) -> str:
 def controls_within() -> tuple[int, int]:
     """Cases of applications/measured.csv whose application repeats its I/O time within the limit,
     of those that have a control."""
-    found = [
+    intervals = [
         (float(row["control_low"]), float(row["control_high"]))
         for row in rows(ROOT / "applications" / "measured.csv")
         if row["control_low"]
     ]
     limit = 100 * LIMIT_FRACTION
-    return sum(-limit <= low and high <= limit for low, high in found), len(found)
+    return sum(-limit <= low and high <= limit for low, high in intervals), len(intervals)
 
 
 if __name__ == "__main__":

@@ -67,17 +67,17 @@ def recorded(program: Program, work: Path, logs: Path, settings: Mapping[str, st
         return done.returncode
 
     command = ["bash", "-c", program.command]
-    status, found = darshan_runtime.recorded(command, darshan_runtime.runtime(), logs, run)
+    status, recorded_logs = darshan_runtime.recorded(command, darshan_runtime.runtime(), logs, run)
     if status != 0:
         raise UnderstudyError(f"{program.command}: status {status} under Darshan")
-    return found
+    return recorded_logs
 
 
-def described(logs: Sequence[Path], made: Path) -> Row:
+def described(logs: Sequence[Path], target: Path) -> Row:
     """The workload of logs, written, and what is said of it."""
     told: list[Explanation] = []
-    workload = darshan.read(logs[0], others=logs[1:], name=made.stem, told=told.append)
-    made.write_text(workload.to_text())
+    workload = darshan.read(logs[0], others=logs[1:], name=target.stem, told=told.append)
+    target.write_text(workload.to_text())
     [explanation] = told
     said: dict[str, list[str]] = {}
     for part in explanation.parts:
@@ -110,20 +110,24 @@ def judged(case: Row) -> dict[str, str]:
     """The state of each kind that holds its share of the waits."""
     waits = {kind: case["application"][kind]["waited_s"] for kind in KINDS[:-1]}
     least = SHARE * sum(waits.values())
-    found = {}
+    states = {}
     for kind in (kind for kind, waited in waits.items() if waited > 0 and waited >= least):
         numbers = [case[arm][kind]["requests"] for arm in ("application", "again")]
-        made = case["replica"][kind]["requests"]
-        near = (1 - LIMIT_FRACTION) * min(numbers) <= made <= (1 + LIMIT_FRACTION) * max(numbers)
+        replica_requests = case["replica"][kind]["requests"]
+        near = (
+            (1 - LIMIT_FRACTION) * min(numbers)
+            <= replica_requests
+            <= (1 + LIMIT_FRACTION) * max(numbers)
+        )
         named = kind in case["said"] or kind in ALWAYS
-        found[kind] = WITHIN if near else NAMED if named else SILENT
-    return found
+        states[kind] = WITHIN if near else NAMED if named else SILENT
+    return states
 
 
 def state(case: Row) -> str:
     """The worst of its kinds."""
-    found = set(judged(case).values())
-    return next((state for state in (SILENT, NAMED) if state in found), WITHIN)
+    states = set(judged(case).values())
+    return next((state for state in (SILENT, NAMED) if state in states), WITHIN)
 
 
 def summary(cases: Sequence[Row]) -> str:

@@ -48,39 +48,42 @@ def plans(log: Log) -> list[Plan]:
         pair for pair in used if calls.get(pair) or opens[pair][0]
     ]  # else renamed, or looked at
     base = os.path.commonpath([Path(names[n]).parent for n, _ in used]) if used else "/"
-    made: list[Plan] = [{"files": {}, "steps": []} for _ in range(log.job.nprocs)]
+    plans_by_rank: list[Plan] = [{"files": {}, "steps": []} for _ in range(log.job.nprocs)]
     for n, rank in used:
-        mine = sorted(calls.get((n, rank), []))
+        traced = sorted(calls.get((n, rank), []))
         count, first, last = opens.get((n, rank), (0, 0.0, 0.0))
         count = max(count, 1)
         starts = [
-            mine[k * len(mine) // count][0] if mine else first + (last - first) * k / count
+            traced[k * len(traced) // count][0] if traced else first + (last - first) * k / count
             for k in range(count)
         ]
-        written = not mine or any(step[1] == WRITE for step in mine)
-        made[rank]["files"][str(n)] = [os.path.relpath(names[n], base), written]
-        made[rank]["steps"] += [*((start, OPEN, n, 0.0, 0, 0) for start in starts), *mine]
-    for plan in made:
+        written = not traced or any(step[1] == WRITE for step in traced)
+        plans_by_rank[rank]["files"][str(n)] = [os.path.relpath(names[n], base), written]
+        plans_by_rank[rank]["steps"] += [
+            *((start, OPEN, n, 0.0, 0, 0) for start in starts),
+            *traced,
+        ]
+    for plan in plans_by_rank:
         plan["steps"].sort()
-    return made
+    return plans_by_rank
 
 
 def _calls(log: Log) -> dict[Pair, list[Step]]:
-    found = defaultdict(list)
+    steps = defaultdict(list)
     for record in log.dxt(TRACE):
         for what, rows in ((READ, record.read_segments), (WRITE, record.write_segments)):
             columns = (rows[name].tolist() for name in ("start_s", "end_s", "offset", "length"))
-            found[record.id, record.rank] += [
+            steps[record.id, record.rank] += [
                 (start, what, record.id, end - start, offset, size)
                 for start, end, offset, size in zip(*columns, strict=True)
             ]
-    return found
+    return steps
 
 
 def _opens(log: Log, calls: dict[Pair, list[Step]]) -> dict[Pair, tuple[int, float, float]]:
     """The number of opens, the first open and the last close. Those of a record of all ranks are
     divided among the ranks that have calls."""
-    found: dict[Pair, tuple[int, float, float]] = {}
+    open_times: dict[Pair, tuple[int, float, float]] = {}
     for block in log.records("POSIX") if "POSIX" in log.modules else ():
         for row in block:
             n, count = int(row["id"]), int(row["POSIX_OPENS"])
@@ -89,16 +92,18 @@ def _opens(log: Log, calls: dict[Pair, list[Step]]) -> dict[Pair, tuple[int, flo
             shared = [rank for m, rank in sorted(calls) if m == n] or [0]
             ranks = [int(row["rank"])] if row["rank"] >= 0 else shared
             for k, rank in enumerate(ranks):
-                found[n, rank] = (count // len(ranks) + (k < count % len(ranks)), first, last)
-    return found
+                open_times[n, rank] = (count // len(ranks) + (k < count % len(ranks)), first, last)
+    return open_times
 
 
-def prepare(directory: Path, made: list[Plan]) -> None:
+def prepare(directory: Path, all_plans: list[Plan]) -> None:
     """Makes the directories, and the files with what is read before it is written."""
-    names = {n: name for plan in made for n, (name, _) in plan["files"].items()}
+    names = {n: name for plan in all_plans for n, (name, _) in plan["files"].items()}
     ends: dict[str, int] = defaultdict(int)  # of what is written so far
     missing: dict[str, int] = {}
-    for _, what, n, _, offset, size in sorted(step for plan in made for step in plan["steps"]):
+    for _, what, n, _, offset, size in sorted(
+        step for plan in all_plans for step in plan["steps"]
+    ):
         name = names[str(n)]
         if what == WRITE:
             ends[name] = max(ends[name], offset + size)

@@ -68,10 +68,10 @@ def methods(ior: str, replay: Path) -> Iterator[str]:
 
 def command(ior: str, pattern: Pattern, method: str) -> list[str]:
     """IOR writing the pattern to ior.data."""
-    made = [ior, "-a", NAMES[method], "-o", "ior.data", "-w"]
-    made += ["-t", str(pattern.transfer_bytes), "-b", str(pattern.block_bytes)]
-    made += ["-F"] if pattern.layout == "file-per-process" else []
-    return made + (["--hdf5.noFill"] if method == "hdf5" else [])
+    words = [ior, "-a", NAMES[method], "-o", "ior.data", "-w"]
+    words += ["-t", str(pattern.transfer_bytes), "-b", str(pattern.block_bytes)]
+    words += ["-F"] if pattern.layout == "file-per-process" else []
+    return words + (["--hdf5.noFill"] if method == "hdf5" else [])
 
 
 def clear(folder: Path) -> None:

@@ -36,10 +36,12 @@ class Usage:
 
 def environment() -> dict[str, str]:
     """That of children in any folder: a PYTHONPATH of relative paths begins at ours."""
-    found = dict(os.environ)
-    if listed := found.get("PYTHONPATH"):
-        found["PYTHONPATH"] = os.pathsep.join(str(Path(p).resolve()) for p in listed.split(":"))
-    return found
+    variables = dict(os.environ)
+    if listed := variables.get("PYTHONPATH"):
+        variables["PYTHONPATH"] = os.pathsep.join(
+            str(Path(p).resolve()) for p in listed.split(":")
+        )
+    return variables
 
 
 def run(folder: Path, command: Sequence[str | Path]) -> Usage:
@@ -60,8 +62,8 @@ def run(folder: Path, command: Sequence[str | Path]) -> Usage:
 
 def launcher() -> str:
     """The program that starts MPI processes; ends the benchmark where there is none."""
-    found = shutil.which("mpiexec") or shutil.which("mpirun")
-    return found or sys.exit("there is no mpiexec on PATH: run `./setup.sh test` first")
+    program_path = shutil.which("mpiexec") or shutil.which("mpirun")
+    return program_path or sys.exit("there is no mpiexec on PATH: run `./setup.sh test` first")
 
 
 def on_ranks(mpiexec: str, ranks: int) -> list[str]:
@@ -111,11 +113,11 @@ def workload(ranks: int, stream: Pattern) -> str:
 @contextmanager
 def folder_in(parent: Path) -> Iterator[Path]:
     """A folder of our own."""
-    made = Path(tempfile.mkdtemp(prefix="understudy-bench-", dir=parent))
+    folder = Path(tempfile.mkdtemp(prefix="understudy-bench-", dir=parent))
     try:
-        yield made
+        yield folder
     finally:
-        shutil.rmtree(made)
+        shutil.rmtree(folder)
 
 
 def memory_folder() -> Path:

@@ -93,11 +93,11 @@ def _row(
 
 
 def _points(condition: Condition, name: str) -> dict[int, list[float]]:
-    found = {
+    speeds_by_dump = {
         i: [d.io_bandwidth_bytes_per_s for d in same if d.io_bandwidth_bytes_per_s > 0]
         for i, same in condition.dumps(name).items()
     }
-    return {i: speeds for i, speeds in found.items() if speeds}
+    return {i: speeds for i, speeds in speeds_by_dump.items() if speeds}
 
 
 def _curve(

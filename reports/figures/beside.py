@@ -29,12 +29,12 @@ def draw(book: Book) -> Figure | None:
     if not everywhere:
         return None
     places = everywhere[:MAX_PLACES]
-    found = {place: _rows(book, place) for place in places}
-    most = min(MAX_ROWS, max(map(len, found.values())))
+    rows_by_place = {place: _rows(book, place) for place in places}
+    most = min(MAX_ROWS, max(map(len, rows_by_place.values())))
     figure = Figure(figsize=(10.5, 0.9 + 0.24 * most))
     panels = figure.subplots(1, len(places), squeeze=False)[0]
     for axes, place in zip(panels, places, strict=True):
-        rows = found[place][:MAX_ROWS]
+        rows = rows_by_place[place][:MAX_ROWS]
         divisor, name = unit(max(high for *_, high in rows))
         where = np.arange(len(rows))[::-1]
         for y, (label, is_ior, low, middle, high) in zip(where, rows, strict=True):
@@ -49,7 +49,7 @@ def draw(book: Book) -> Figure | None:
     state_cuts(
         figure,
         places=(len(places), len(everywhere)),
-        rows=(most, max(map(len, found.values()))),
+        rows=(most, max(map(len, rows_by_place.values()))),
     )
     return figure
 
@@ -64,6 +64,8 @@ def _rows(book: Book, place: str) -> list[tuple[str, bool, float, float, float]]
         stored = [c for c in case.at(place) if "write" not in verdict(c).cached]
         speeds = [total_bandwidth(c, "write") for c in stored]
         every = [v for s in speeds if s for v in (s.low, s.median, s.high)]
-        if made := spread(every):
-            rows.append((case.workload.name, False, made.low, made.median, made.high))
+        if bandwidth := spread(every):
+            rows.append(
+                (case.workload.name, False, bandwidth.low, bandwidth.median, bandwidth.high)
+            )
     return rows

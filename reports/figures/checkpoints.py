@@ -87,12 +87,12 @@ def _label(case: Case, condition: Condition) -> str:
 
 def _speeds(case: Case, name: str) -> dict[str, dict[int, float]]:
     """By condition, the median bandwidth of each checkpoint."""
-    found: dict[str, dict[int, float]] = {}
+    speeds_by_label: dict[str, dict[int, float]] = {}
     for condition in case.conditions:
         for index, dumps in condition.played_dumps(name).items():
             speed = spread(
                 d.io_bandwidth_bytes_per_s for d in dumps if d.io_bandwidth_bytes_per_s > 0
             )
             if speed:
-                found.setdefault(_label(case, condition), {})[index] = speed.median
-    return {label: dict(sorted(of.items())) for label, of in found.items()}
+                speeds_by_label.setdefault(_label(case, condition), {})[index] = speed.median
+    return {label: dict(sorted(of.items())) for label, of in speeds_by_label.items()}

@@ -26,14 +26,14 @@ Cells = dict[tuple[str, str], list[float]]
 
 
 def draw(case: Case) -> Figure | None:
-    found: dict[tuple[str, str], Cells] = {}
+    cells_by_panel: dict[tuple[str, str], Cells] = {}
     for condition in case.conditions if not case.programs else ():
         if not (speed := total_bandwidth(condition, "write")):
             continue
         cell = stripe_count(condition.runs[0].run), aggregators(condition)
-        cells = found.setdefault((condition.place, condition.method), {})
+        cells = cells_by_panel.setdefault((condition.place, condition.method), {})
         cells.setdefault(cell, []).extend((speed.low, speed.median, speed.high))
-    panels = {key: cells for key, cells in found.items() if _two_ways(cells)}
+    panels = {key: cells for key, cells in cells_by_panel.items() if _two_ways(cells)}
     if not panels:
         return None
     shown = list(panels)[:MAX_PANELS]

@@ -72,22 +72,22 @@ def draw(case: Case) -> Figure | None:
 
 def sessions(condition: Condition) -> list[Point]:
     """In the order of time; runs that state no session are left out."""
-    found: dict[str, list[tuple[str, list[float]]]] = {}
+    speeds_by_session: dict[str, list[tuple[str, list[float]]]] = {}
     for run in condition.runs:
         if (session := run.run.identity.session) is None:
             continue
-        one = Condition(
+        single = Condition(
             method=condition.method,
             facts=(),
             place=condition.place,
             arm=condition.arm,
             runs=(run,),
         )
-        if made := total_bandwidth(one, "write"):
-            values = [made.low, made.median, made.high]
-            found.setdefault(session, []).append((run.run.identity.time, values))
+        if bandwidth := total_bandwidth(single, "write"):
+            values = [bandwidth.low, bandwidth.median, bandwidth.high]
+            speeds_by_session.setdefault(session, []).append((run.run.identity.time, values))
     points = []
-    for same in found.values():
+    for same in speeds_by_session.values():
         start = datetime.strptime(min(t for t, _ in same), "%Y-%m-%dT%H:%M:%SZ")
         every = [v for _, values in same for v in values]
         middle = median(values[1] for _, values in same)

@@ -65,8 +65,8 @@ def _original(case: Case) -> Iterator[Span]:
     for stream in case.workload.streams:
         for occurrence in stream.expanded():
             start = occurrence.time_s
-            own = rows.of(occurrence.dump, occurrence.bytes)
-            yield start, start + (occurrence.duration_s or 0), own
+            shares = rows.of(occurrence.dump, occurrence.bytes)
+            yield start, start + (occurrence.duration_s or 0), shares
 
 
 def _replica(case: Case, condition: Condition) -> Iterator[Span]:
@@ -76,8 +76,8 @@ def _replica(case: Case, condition: Condition) -> Iterator[Span]:
         dumps = [o.dump for o in origin.expanded()] if origin else []
         for played in stream.dumps:
             if isinstance(played, PlayedDump) and played.dump < len(dumps):
-                own = rows.of(dumps[played.dump], played.bytes)
-                yield played.start_s, played.start_s + played.elapsed_s, own
+                shares = rows.of(dumps[played.dump], played.bytes)
+                yield played.start_s, played.start_s + played.elapsed_s, shares
 
 
 class _Rows:
@@ -98,16 +98,16 @@ class _Rows:
                 sums = np.concatenate([[0], np.cumsum(runs[:, 0] * runs[:, 1])])
                 total += variable.count * np.interp(self._edges, ends, sums)
             self._known[id(dump)] = np.diff(total)
-        own = self._known[id(dump)]
-        return own * (moved / own.sum()) if own.sum() else own
+        shares = self._known[id(dump)]
+        return shares * (moved / shares.sum()) if shares.sum() else shares
 
 
 def _rates(spans: Iterable[Span], end_s: float) -> Floats:
     """Bytes a second, a row for each group of ranks, a column for each bin."""
     width = end_s / BINS or 1.0
-    found = list(spans)
-    rates = np.zeros((len(found[0][2]), BINS))
-    for start, end, sizes in found:
+    all_spans = list(spans)
+    rates = np.zeros((len(all_spans[0][2]), BINS))
+    for start, end, sizes in all_spans:
         first = min(max(start / width, 0.0), BINS - 1e-9)
         last = min(max(end / width, first + 1e-9), float(BINS))
         edges = np.arange(int(first), int(np.ceil(last)) + 1, dtype=float)
@@ -128,8 +128,8 @@ def _alike(original: Floats, replica: Floats) -> float:
 def _panel(figure: Figure, axes: Axes, rates: Floats, end_s: float, ranks: int) -> None:
     time, name = time_unit(end_s)
     divisor, size = unit(float(rates.max()) or 1.0)
-    found = rates[rates > 0] / divisor
-    low, high = (float(found.min()), float(found.max())) if len(found) else (1.0, 1.0)
+    positive = rates[rates > 0] / divisor
+    low, high = (float(positive.min()), float(positive.max())) if len(positive) else (1.0, 1.0)
     norm = LogNorm(max(low, high / 1e4), high) if high > 8 * low else None
     image = axes.imshow(
         np.where(rates > 0, rates / divisor, np.nan),

@@ -56,10 +56,10 @@ def draw(case: Case) -> Figure | None:
 
 def _original(workload: Workload) -> tuple[Bars, Bars, Bars, Bars]:
     times = [d.io_s for s in workload.streams for d in s.expanded()]
-    known = [t for t in times if t is not None]
+    io_times = [t for t in times if t is not None]
     share = {}
-    if workload.runtime_s and len(known) == len(times) and sum(known) <= workload.runtime_s:
-        share["I/O"] = 100 * sum(known) / workload.runtime_s
+    if workload.runtime_s and len(io_times) == len(times) and sum(io_times) <= workload.runtime_s:
+        share["I/O"] = 100 * sum(io_times) / workload.runtime_s
     sizes: Counter[str] = Counter()
     kinds: Counter[str] = Counter()
     for seen in as_described(workload).streams:
@@ -84,14 +84,14 @@ def _original(workload: Workload) -> tuple[Bars, Bars, Bars, Bars]:
 
 def _touched(dump: Step, files: FileSet, ranks: int) -> int:
     """The files in which some rank has bytes of the dump."""
-    found = set()
+    files_with_bytes = set()
     for variable in dump.variables:
         runs = np.array(variable.rank_runs(ranks)).reshape(-1, 2)
         having = np.flatnonzero(np.repeat(runs[:, 1], runs[:, 0]))
         owners = {ALL_RANKS: having * 0, EACH_GROUP: having * files.groups // ranks}
         for owner in np.unique(owners.get(files.owner, having)):
-            found.add((variable.file, int(owner)))
-    return len(found)
+            files_with_bytes.add((variable.file, int(owner)))
+    return len(files_with_bytes)
 
 
 def _replica(case: Case, condition: Condition) -> tuple[Bars, Bars, Bars, Bars]:
@@ -105,11 +105,13 @@ def _replica(case: Case, condition: Condition) -> tuple[Bars, Bars, Bars, Bars]:
         files[role] += dump.files
         for phase in dump.phases:
             kinds[phase.phase] += phase.operations
-    made = {seen.stream.name: seen.calls for seen in as_described(case.workload).streams}
+    calls_by_stream = {
+        seen.stream.name: seen.calls for seen in as_described(case.workload).streams
+    }
     for stream in played.streams:
         origin = described(case.workload, stream.name)
         whole = origin is not None and origin.bytes == stream.bytes
-        sizes.update(_sizes(stream, made[origin.name] if origin and whole else None))
+        sizes.update(_sizes(stream, calls_by_stream[origin.name] if origin and whole else None))
     return share, sizes, {kind: kinds[kind] for kind in KINDS}, files
 
 

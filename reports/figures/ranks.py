@@ -29,21 +29,21 @@ def draw(case: Case) -> Figure | None:
     if case.programs or case.workload.ranks < 2:
         return None  # of programs, each process is known
     every = [
-        (name, place, own)
+        (name, place, panels)
         for name in case.played_streams()
         for place in case.places
-        if (own := [(c, data) for c in case.at(place) if (data := _data(c, name))])
+        if (panels := [(c, data) for c in case.at(place) if (data := _data(c, name))])
     ]
     rows = every[:MAX_ROWS]
     if not rows:
         return None
-    columns = min(MAX_COLUMNS, max(len(own) for *_, own in rows))
+    columns = min(MAX_COLUMNS, max(len(panels) for *_, panels in rows))
     figure = Figure(figsize=(10.5, 0.6 + 1.7 * len(rows)))
     grid = figure.subplots(len(rows), columns, squeeze=False, sharey="row")
-    for line, (name, place, own) in zip(grid, rows, strict=True):
-        top = max(s.max for _, data in own for s in data.values())
+    for line, (name, place, panels) in zip(grid, rows, strict=True):
+        top = max(s.max for _, data in panels for s in data.values())
         divisor, unit = time_unit(top)
-        for axes, (condition, data) in zip(line, own, strict=False):
+        for axes, (condition, data) in zip(line, panels, strict=False):
             _panel(axes, data, method_colour(condition.method, case.methods), divisor)
             index_dumps(axes, list(data), label=name == rows[-1][0] and place == rows[-1][1])
             axes.annotate(
@@ -56,7 +56,7 @@ def draw(case: Case) -> Figure | None:
                 color=MUTED,
                 size=8.5,
             )
-        for axes in line[len(own) :]:
+        for axes in line[len(panels) :]:
             axes.set_visible(False)
         line[0].set_title(f"{shorten(name, 34)} on {place}", pad=16)
         line[0].set_ylabel(f"{unit} per rank")

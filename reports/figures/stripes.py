@@ -21,24 +21,28 @@ WORDS = ("default", "nodes", "cores")
 
 
 def draw(case: Case) -> Figure | None:
-    found: dict[str, dict[tuple[str, str], list[float]]] = {}
+    speeds_by_place: dict[str, dict[tuple[str, str], list[float]]] = {}
     for condition in case.conditions if not case.programs else ():
         key = (condition.method, stripe_count(condition.runs[0].run))
-        found.setdefault(condition.place, {}).setdefault(key, []).extend(speeds(condition))
-    places = [p for p, rows in found.items() if len({s for _, s in rows}) > 1]
+        speeds_by_place.setdefault(condition.place, {}).setdefault(key, []).extend(
+            speeds(condition)
+        )
+    places = [p for p, rows in speeds_by_place.items() if len({s for _, s in rows}) > 1]
     if not places:
         return None
     shown = places[:MAX_PLACES]
-    divisor, name = unit(max(v for p in shown for values in found[p].values() for v in values))
+    divisor, name = unit(
+        max(v for p in shown for values in speeds_by_place[p].values() for v in values)
+    )
     figure = Figure(figsize=(10.5, 2.8))
     panels = figure.subplots(1, len(shown), squeeze=False, sharey=True)[0]
     for axes, place in zip(panels, shown, strict=True):
-        settings = sorted({s for _, s in found[place]}, key=_order)
-        methods = sorted({m for m, _ in found[place]})
+        settings = sorted({s for _, s in speeds_by_place[place]}, key=_order)
+        methods = sorted({m for m, _ in speeds_by_place[place]})
         width = 0.8 / len(methods)
         for k, method in enumerate(methods):
-            here = [s for s in settings if found[place].get((method, s))]
-            values = [np.array(found[place][method, s]) / divisor for s in here]
+            here = [s for s in settings if speeds_by_place[place].get((method, s))]
+            values = [np.array(speeds_by_place[place][method, s]) / divisor for s in here]
             at = [settings.index(s) + (k - (len(methods) - 1) / 2) * width for s in here]
             axes.bar(
                 at,
@@ -63,18 +67,18 @@ def draw(case: Case) -> Figure | None:
 
 def speeds(condition: Condition) -> list[float]:
     """The bandwidth of writing of each run."""
-    found = []
+    medians = []
     for run in condition.runs:
-        one = Condition(
+        single = Condition(
             method=condition.method,
             facts=(),
             place=condition.place,
             arm=condition.arm,
             runs=(run,),
         )
-        if made := total_bandwidth(one, "write"):
-            found.append(made.median)
-    return found
+        if bandwidth := total_bandwidth(single, "write"):
+            medians.append(bandwidth.median)
+    return medians
 
 
 def _order(setting: str) -> tuple[int, int]:

@@ -24,19 +24,19 @@ MARKERS = "osD^vP*Xph<>"
 
 def draw(study: Study) -> Figure | None:
     shown = [(case, case.headline) for case in study.cases if case.state() != transfer.FAILED]
-    found = [(case, error) for case, error in shown if error is not None]
-    if not found:
+    compared = [(case, error) for case, error in shown if error is not None]
+    if not compared:
         return None
-    applications = sorted({case.application for case, _ in found})
-    places = sorted({case.place for case, _ in found})
+    applications = sorted({case.application for case, _ in compared})
+    places = sorted({case.place for case, _ in compared})
     figure = Figure(figsize=(7.2, 6.2))
     axes = figure.subplots()
-    times = [t for _, error in found for t in (error.application_s, error.replica_s)]
+    times = [t for _, error in compared for t in (error.application_s, error.replica_s)]
     ends = [min(times) / 1.6, max(times) * 1.6]
     bounds = [[t * (1 + sign * LIMIT_FRACTION) for t in ends] for sign in (-1, 1)]
     axes.fill_between(ends, *bounds, color=MUTED, alpha=0.2, lw=0)
     axes.plot(ends, ends, color=MUTED, lw=0.8)
-    for case, error in found:
+    for case, error in compared:
         colour = method_colour(case.application, applications)
         low, high = (error.replica_s * (1 + b) / (1 + error.error.value) for b in _ends(error))
         axes.vlines(error.application_s, low, high, color=colour, lw=0.8, alpha=0.6)

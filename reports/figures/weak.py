@@ -24,16 +24,18 @@ Lines = dict[str, dict[int, Spread]]  # by place and variant, by ranks
 
 
 def draw(book: Book) -> Figure | None:
-    found: dict[tuple[str, str], Lines] = {}
+    lines_by_panel: dict[tuple[str, str], Lines] = {}
     for case in book.cases:
         if case.programs:
             continue
         base = re.sub(r"-weak-[0-9]+$", "", case.workload.name)
         for condition in case.conditions:
             if speed := total_bandwidth(condition, "write"):
-                lines = found.setdefault((base, condition.method), {})
+                lines = lines_by_panel.setdefault((base, condition.method), {})
                 lines.setdefault(condition.place, {}).setdefault(condition.ranks, speed)
-    panels = {k: lines for k, lines in found.items() if any(len(p) > 1 for p in lines.values())}
+    panels = {
+        k: lines for k, lines in lines_by_panel.items() if any(len(p) > 1 for p in lines.values())
+    }
     if not panels:
         return None
     shown = list(panels)[:MAX_PANELS]
