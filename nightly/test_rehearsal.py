@@ -33,9 +33,9 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def environment(place: Path) -> dict[str, str]:
-    found = f"{ROOT / 'build' / 'bin'}:{Path(sys.executable).parent}:{os.environ['PATH']}"
+    search_path = f"{ROOT / 'build' / 'bin'}:{Path(sys.executable).parent}:{os.environ['PATH']}"
     return os.environ | {
-        "PATH": found,
+        "PATH": search_path,
         "UNDERSTUDY_OUTPUT": str(place),
         "RFM_CONFIG_FILES": str(ROOT / "configs" / "settings.py"),
         "RFM_COLORIZE": "0",
@@ -71,10 +71,10 @@ def test_titan_is_rehearsed_with_its_configuration(place: Path) -> None:
     assert "4 nodes of Slurm for titan" in done.stderr and "not the speed" in done.stderr
     assert "Ran 2/2 test case(s) from 2 check(s) (0 failure(s)" in done.stdout
     assert left_behind() == before
-    made = [runs.load(p) for p in find([place]) if "records" in p.parts and "titan" in str(p)]
-    assert len(made) == 2
+    records = [runs.load(p) for p in find([place]) if "records" in p.parts and "titan" in str(p)]
+    assert len(records) == 2
     asked = []
-    for run in made:
+    for run in records:
         assert not run.failed and run.identity.campaign == "rehearsal"
         assert (run.place.system, run.place.launcher) == ("titan", "alps")
         assert [node.ranks for node in run.place.nodes] == [2, 2, 2, 2]
@@ -130,7 +130,7 @@ def test_a_cluster_that_no_configuration_names_is_added_as_the_guide_says(
         "\n".join(script).replace("NAME", "hypatia"),
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    for found in (
+    for line in (
         "systems/hypatia.py: slurm, mpirun",
         "  batch: 4 of 12 ranks each",
         "  wide: 4 of 12 ranks each",
@@ -139,11 +139,11 @@ def test_a_cluster_that_no_configuration_names_is_added_as_the_guide_says(
         "Ran 4/4 test case(s) from 1 check(s) (0 failure(s)",
         "Ran 1/1 test case(s) from 1 check(s) (0 failure(s)",
     ):
-        assert found in done.stdout, done.stdout
+        assert line in done.stdout, done.stdout
     [kept] = place.glob("rehearsal-invented-*")
-    made = [runs.load(path) for path in find([kept / "records"])]
-    assert not any(run.failed for run in made)
-    placed = sorted((str(run.place.partition), len(run.place.nodes)) for run in made)
+    records = [runs.load(path) for path in find([kept / "records"])]
+    assert not any(run.failed for run in records)
+    placed = sorted((str(run.place.partition), len(run.place.nodes)) for run in records)
     assert placed == [
         ("batch-beegfs", 1),
         ("batch-tmpfs", 1),

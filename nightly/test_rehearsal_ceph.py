@@ -94,7 +94,7 @@ def runs(*rates: float, count: int = 4) -> list[Point]:
 
 def test_a_run_on_a_busy_host_is_repeated_until_one_decides() -> None:
     given = iter(runs(10, 59, 90, 100))
-    assert [one.rate for one in decided(lambda: next(given))] == [10, 59, 90]
+    assert [point.rate for point in decided(lambda: next(given))] == [10, 59, 90]
     never = decided(lambda: runs(10)[0])
     assert len(never) == sweep.TRIES
     with pytest.raises(Skip, match="too busy"):

@@ -53,10 +53,10 @@ class Case:
 def outcome(case: ElementTree.Element) -> tuple[str, str]:
     """The outcome of a <testcase> and the message that goes with it."""
     for tag, kind in (("failure", "failed"), ("error", "failed"), ("skipped", "skipped")):
-        if (found := case.find(tag)) is not None:
-            message = found.get("message", "").partition("\n")[0]
+        if (element := case.find(tag)) is not None:
+            message = element.get("message", "").partition("\n")[0]
             if message == "collection skipped":  # a module, whose reason is in the text
-                message = re.sub(r"(?s).*'Skipped: (.*)'\)\s*", r"\1", found.text or "")
+                message = re.sub(r"(?s).*'Skipped: (.*)'\)\s*", r"\1", element.text or "")
             # ctest, which alone gives a status, has the reason in the last line printed.
             printed = case.findtext("system-out", "").strip().splitlines()
             return kind, printed[-1] if case.get("status") and printed else message
@@ -82,11 +82,11 @@ def run(suite: str, command: list[str], cwd: Path) -> tuple[list[Case], bool]:
             f"{suite}: no report {report.name} was written (ctest: CMake 3.21 or newer is needed)"
         )
         return [], False
-    found = list(cases(report))
-    if not any(case.outcome != "skipped" for case in found):
+    results = list(cases(report))
+    if not any(case.outcome != "skipped" for case in results):
         print(f"{suite}: no case ran")
-        return found, False
-    return found, done.returncode == 0
+        return results, False
+    return results, done.returncode == 0
 
 
 def with_mpich(ctest: list[str]) -> tuple[list[Case], bool]:
@@ -114,7 +114,10 @@ def installed() -> set[str]:
 
 
 def wrong_skips(
-    suite: str, found: Iterable[Case], stated: Mapping[str, int], lacks: Callable[[str], bool]
+    suite: str,
+    cases_of_suite: Iterable[Case],
+    stated: Mapping[str, int],
+    lacks: Callable[[str], bool],
 ) -> Iterator[str]:
     """What is wrong with the skips of a suite.
 
@@ -122,7 +125,7 @@ def wrong_skips(
     is skipped for what is stated only, and never for what setup.sh installs.
     """
     counts = Counter({need: 0 for need in stated if lacks(need)})
-    for case in (c for c in found if c.outcome == "skipped"):
+    for case in (c for c in cases_of_suite if c.outcome == "skipped"):
         if case.reason.startswith(needs.PREFIX):
             counts.update(case.reason.removeprefix(needs.PREFIX).split(", "))
         else:
@@ -142,18 +145,20 @@ def main() -> int:
         "ctest-mpich": with_mpich(ctest),
         "pytest": run("pytest", [*pytest, "--junit-xml"], ROOT),
     }
-    found = [case for cases_of, _ in suites.values() for case in cases_of]
+    all_cases = [case for cases_of, _ in suites.values() for case in cases_of]
     wrong = []
     if not sys.argv[1:]:
         for suite, (cases_of, _) in suites.items():
             stated = {need: int(count) for of, need, count in table(SKIPS) if of == suite}
             wrong += wrong_skips(suite, cases_of, stated, lambda need: not needs.there(need))
     for kind in ("skipped", "failed"):
-        for case in (c for c in found if c.outcome == kind):
+        for case in (c for c in all_cases if c.outcome == kind):
             print(f"{kind}: {case.name}: {case.reason}")
     for line in wrong:
         print(f"wrong skip: {line}")
-    counts = (f"{sum(c.outcome == o for c in found)} {o}" for o in ("passed", "failed", "skipped"))
+    counts = (
+        f"{sum(c.outcome == o for c in all_cases)} {o}" for o in ("passed", "failed", "skipped")
+    )
     summary = ", ".join(counts)
     (BUILD / "test-summary.txt").write_text(summary + "\n", encoding="ascii")
     print(summary)

@@ -118,9 +118,9 @@ def _cover(root: Path, at: Path) -> None:
 
 def replace_file(root: Path, path: str, text: str) -> None:
     """Another text in the place of a file, in the new root only."""
-    own = root.parent / path.strip("/").replace("/", "-")
-    own.write_text(text, encoding="utf-8")
-    mount("--bind", own, root / path.strip("/"))
+    replacement = root.parent / path.strip("/").replace("/", "-")
+    replacement.write_text(text, encoding="utf-8")
+    mount("--bind", replacement, root / path.strip("/"))
 
 
 def enter(root: Path) -> None:

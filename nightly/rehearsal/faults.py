@@ -32,7 +32,7 @@ LIMIT_S = 60  # the least of Slurm
 
 def ranks_of(directory: Path) -> list[int]:
     """Process numbers of the player in a run directory, over all nodes."""
-    found = []
+    processes = []
     for path in Path("/proc").glob("[0-9]*"):
         try:
             words = (path / "cmdline").read_bytes().split(b"\0")
@@ -40,8 +40,8 @@ def ranks_of(directory: Path) -> list[int]:
         except OSError:
             continue
         if str(directory).encode() in words and name == PLAYER[:15]:
-            found.append(int(path.name))
-    return sorted(found)
+            processes.append(int(path.name))
+    return sorted(processes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -116,13 +116,13 @@ def main() -> int:
     parser.add_argument("-o", "--output", type=Path, default=Path("logs"), metavar="DIRECTORY")
     parser.add_argument("--no-trace", action="store_true", help="without Darshan's DXT traces")
     given = parser.parse_args()
-    known = applications.names()
-    if unknown := [name for name in given.names if name not in known]:
-        parser.error(f"{unknown[0]}: no such application; expected one of {', '.join(known)}")
+    names = applications.names()
+    if unknown := [name for name in given.names if name not in names]:
+        parser.error(f"{unknown[0]}: no such application; expected one of {', '.join(names)}")
     given.output.mkdir(parents=True, exist_ok=True)
     failed = 0
     print(f"{'':20}ranks run [s] wrote [MB] read [MB]  files  I/O [s]")
-    for name in given.names or known:
+    for name in given.names or names:
         try:
             case = applications.get(name).found()
         except UnderstudyError as error:

@@ -152,12 +152,12 @@ def main() -> int:
             print(f"{name:10}{' '.join(options)}")
         print(f"{TMPFS:10}a directory below {MEMORY}")
         return 0
-    known = [*STORAGES, TMPFS]
-    if unknown := [name for name in given.storages if name not in known]:
-        parser.error(f"{unknown[0]}: no such storage; expected one of {', '.join(known)}")
+    names = [*STORAGES, TMPFS]
+    if unknown := [name for name in given.storages if name not in names]:
+        parser.error(f"{unknown[0]}: no such storage; expected one of {', '.join(names)}")
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))  # to unmount
     try:
-        storages = given.storages or known
+        storages = given.storages or names
         return rehearse(storages, given.application, given.rounds, given.originals)
     except UnderstudyError as error:
         print(f"understudy: {error}", file=sys.stderr)

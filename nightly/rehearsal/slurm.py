@@ -89,24 +89,24 @@ def user() -> User:
     """Who called sudo, else a user of no rights."""
     uid = int(os.environ.get("SUDO_UID", NOBODY[1]))
     try:
-        known = pwd.getpwuid(uid)
+        entry = pwd.getpwuid(uid)
     except KeyError:
         return User(name=NOBODY[0], uid=uid, gid=uid)
-    return User(name=known.pw_name, uid=uid, gid=known.pw_gid)
+    return User(name=entry.pw_name, uid=uid, gid=entry.pw_gid)
 
 
 def system_of(name: str) -> dict[str, Any]:
     systems = {system["name"]: system for system in load(directories("systems"))[0]}
     if name not in systems:
         raise UnderstudyError(f"system {name!r}: expected one of {', '.join(sorted(systems))}")
-    found: dict[str, Any] = systems[name]
-    for partition in found["partitions"]:
+    system: dict[str, Any] = systems[name]
+    for partition in system["partitions"]:
         if partition["scheduler"] not in ("pbs", "slurm", "squeue", "torque"):
             raise UnderstudyError(
                 f"system {name!r}: scheduler {partition['scheduler']!r}: a rehearsal has slurm, "
                 "squeue, torque and pbs"
             )
-    return found
+    return system
 
 
 def asked_of_nodes(system: dict[str, Any]) -> tuple[set[str], set[str]]:
@@ -287,18 +287,18 @@ def keep(root: Path, number: int, path: Path) -> None:
 def make_root(folder: Path, system: dict[str, Any], owner: User, scratch_bytes: int) -> None:
     """Enter a root that has the system's scratch directories, its user and the stand-ins."""
     root = enclosure.new_root(folder)
-    own = root / str(SELF).strip("/")
-    own.mkdir()
+    home_of_rehearsal = root / str(SELF).strip("/")
+    home_of_rehearsal.mkdir()
     python = (Path(sys.prefix).resolve(), Path(sys.base_prefix).resolve())
     used = (ROOT, *python, output(), *sites())
     for number, path in enumerate(dict.fromkeys(used)):
         keep(root, number, path)
         enclosure.open_up(root, path)
     for name in ("bin", "home", "out", "stripes"):
-        (own / name).mkdir()
+        (home_of_rehearsal / name).mkdir()
     for path in STAND_INS.iterdir():
-        shutil.copy(path, own / "bin")
-    as_user = own / "bin" / "as-user"
+        shutil.copy(path, home_of_rehearsal / "bin")
+    as_user = home_of_rehearsal / "bin" / "as-user"
     as_user.write_text(f'#!/bin/sh\nexec {shlex.join(owner.command())} "$@"\n')
     as_user.chmod(0o755)
     for partition in system["partitions"]:
@@ -308,12 +308,12 @@ def make_root(folder: Path, system: dict[str, Any], owner: User, scratch_bytes: 
         enclosure.memory(scratch, "rehearsal", *options)
         if partition["extras"][TYPE] in FAKED and FAKE.exists():
             for program in ("understudy-replay", "understudy-storage"):
-                path = own / "bin" / program
-                made = wrapper(partition["extras"][TYPE], wanted, ROOT / "build/bin" / program)
-                path.write_text(made)
+                path = home_of_rehearsal / "bin" / program
+                script = wrapper(partition["extras"][TYPE], wanted, ROOT / "build/bin" / program)
+                path.write_text(script)
                 path.chmod(0o755)
     for name in ("home", "out", "stripes"):
-        os.chown(own / name, owner.uid, owner.gid)
+        os.chown(home_of_rehearsal / name, owner.uid, owner.gid)
     if owner.name == NOBODY[0]:
         for path, line in (
             ("/etc/passwd", f"{owner.name}:x:{owner.uid}:{owner.gid}::{SELF}/home:/bin/bash\n"),
@@ -329,7 +329,7 @@ def make_root(folder: Path, system: dict[str, Any], owner: User, scratch_bytes: 
 
 
 def environment(owner: User) -> dict[str, str]:
-    own = {
+    variables = {
         "PATH": f"{SELF}/bin:{os.environ['PATH']}:/usr/sbin:/sbin",
         "HOME": f"{SELF}/home",
         "USER": owner.name,
@@ -349,8 +349,8 @@ def environment(owner: User) -> dict[str, str]:
     dropped = ("TMPDIR", "OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM")
     kept = {key: value for key, value in os.environ.items() if key not in dropped}
     if owner.uid == 0:
-        own |= dict.fromkeys(dropped[1:], "1")
-    return kept | own
+        variables |= dict.fromkeys(dropped[1:], "1")
+    return kept | variables
 
 
 def inside(arguments: argparse.Namespace, folder: Path) -> int:
@@ -401,18 +401,18 @@ def keep_output(name: str, where: Path) -> None:
     """Copy records, reports and what is left of failed cases to the output directory."""
     if not any(path.is_file() for path in (SELF / "out").rglob("*")):
         return
-    made = where / time.strftime(f"rehearsal-{name}-%Y%m%dT%H%M%S")
-    begun = made.with_name(f".{made.name}")  # one that is not whole has no name of a record
+    target = where / time.strftime(f"rehearsal-{name}-%Y%m%dT%H%M%S")
+    begun = target.with_name(f".{target.name}")  # one that is not whole has no name of a record
     try:
         shutil.copytree(SELF / "out", begun, symlinks=True)
         owner = (ROOT / "Makefile").stat()
         for path in (begun, *begun.rglob("*")):
             os.chown(path, owner.st_uid, owner.st_gid, follow_symlinks=False)
-        begun.rename(made)
+        begun.rename(target)
     except BaseException:
         shutil.rmtree(begun, ignore_errors=True)
         raise
-    say(f"records and reports: {made}")
+    say(f"records and reports: {target}")
 
 
 def say(message: str) -> None:
@@ -438,9 +438,9 @@ def parsed() -> argparse.Namespace:
     )
     parser.add_argument("--more", default="", help="more arguments for reframe, as one word")
     parser.add_argument("--inside", help=argparse.SUPPRESS)
-    found = parser.parse_args(words[:at])
-    found.command = words[at + 1 :]
-    return found
+    options = parser.parse_args(words[:at])
+    options.command = words[at + 1 :]
+    return options
 
 
 def main() -> int:

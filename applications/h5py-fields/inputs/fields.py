@@ -11,7 +11,7 @@ rows = SIDE // ranks
 field = np.zeros((rows + 2, SIDE))
 if rank == 0:
     field[rows // 2, SIDE // 2] = 1.0
-mine = slice(rank * rows, (rank + 1) * rows)
+rows_of_rank = slice(rank * rows, (rank + 1) * rows)
 up, down = rank - 1 if rank else MPI.PROC_NULL, rank + 1 if rank < ranks - 1 else MPI.PROC_NULL
 
 with h5py.File("history.h5", "w", driver="mpio", comm=world) as history:
@@ -29,7 +29,7 @@ with h5py.File("history.h5", "w", driver="mpio", comm=world) as history:
             file.attrs["step"] = (dump + 1) * STEPS
             data = file.create_dataset("field", (SIDE, SIDE), "f4")
             with data.collective:
-                data[mine] = field[1:-1].astype("f4")
+                data[rows_of_rank] = field[1:-1].astype("f4")
             mean = file.create_dataset("mean", (ranks,), "f8")
             mean[rank] = field[1:-1].mean()
         profile[dump, rank] = field[1:65, SIDE // 2] if rows >= 64 else 0.0

@@ -14,7 +14,7 @@ def created(name, compressed):
         file.createDimension(dim, size)
     file.createVariable("time", "f8", ("time",))[:] = []
     for field in ("sst", "ssh", "salt"):
-        made = file.createVariable(
+        variable = file.createVariable(
             field,
             "f4",
             ("time", "lat", "lon"),
@@ -22,7 +22,7 @@ def created(name, compressed):
             complevel=4,
             chunksizes=(1, 100, 100) if compressed else None,
         )
-        made.units = "1"
+        variable.units = "1"
     file.title = "ocean"
     return file
 

@@ -14,8 +14,8 @@ class Samples(Dataset):
         return len(self.paths)
 
     def __getitem__(self, n):
-        made = torch.load(self.paths[n])
-        return made["image"], made["label"]
+        sample = torch.load(self.paths[n])
+        return sample["image"], sample["label"]
 
 
 if __name__ == "__main__":

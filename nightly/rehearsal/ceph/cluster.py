@@ -150,7 +150,7 @@ class Cluster:
         for osd, name in enumerate(self._uuids):
             self.command(prefix="osd new", uuid=name)
             (self.base / "osd" / str(osd)).mkdir(parents=True)
-        made = [
+        formatting = [
             subprocess.Popen(
                 ["ceph-osd", "-c", self.path, "-i", str(osd), "--mkfs", "--osd-uuid", name],
                 stdout=subprocess.DEVNULL,
@@ -158,7 +158,7 @@ class Cluster:
             )
             for osd, name in enumerate(self._uuids)
         ]
-        for osd, process in enumerate(made):
+        for osd, process in enumerate(formatting):
             if process.wait():
                 raise Failure(f"ceph-osd --mkfs: OSD {osd}: exit status {process.returncode}")
             self.start_osd(osd)
@@ -278,8 +278,8 @@ class Cluster:
 
     def osd_of(self, name: str) -> int:
         """Where an object of the data pool is, or would be."""
-        found = self.command(prefix="osd map", pool=DATA_POOL, object=name)
-        return int(found["acting_primary"])
+        placement = self.command(prefix="osd map", pool=DATA_POOL, object=name)
+        return int(placement["acting_primary"])
 
     def objects(self, inode: int, pool: str = DATA_POOL) -> dict[int, int]:
         """Bytes of each object of a file, by its number, as the OSDs have them."""
@@ -287,8 +287,8 @@ class Cluster:
             self._pools[pool] = self._rados.open_ioctx(pool)
         context = self._pools[pool]
         keys = (item.key for item in context.list_objects())
-        own = (key for key in keys if key.startswith(f"{inode:x}."))
-        return {int(key.partition(".")[2], 16): context.stat(key)[0] for key in own}
+        keys_of_file = (key for key in keys if key.startswith(f"{inode:x}."))
+        return {int(key.partition(".")[2], 16): context.stat(key)[0] for key in keys_of_file}
 
     def written(self) -> list[int]:
         """Bytes that clients have sent to each OSD since it was started."""

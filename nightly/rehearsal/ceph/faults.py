@@ -70,11 +70,11 @@ def ends(stage: Stage, process: subprocess.Popen[str], *texts: str) -> tuple[Out
     return done, took_s
 
 
-def each(stage: Stage, one: Callable[[str], tuple[Outcome, float]]) -> str:
+def each(stage: Stage, fault: Callable[[str], tuple[Outcome, float]]) -> str:
     """One fault with each method; the slowest end and the message of each."""
     texts = []
     for method in stage.methods(*METHODS):
-        done, took_s = one(method)
+        done, took_s = fault(method)
         texts.append(f"{method} after {took_s:.1f} s: {done.message()}")
     return "; ".join(texts)
 
@@ -171,8 +171,8 @@ def set_quota(directory: Path, size: int) -> None:
 
 
 def capacity(directory: Path) -> int:
-    found = os.statvfs(directory)
-    return found.f_blocks * found.f_frsize
+    status = os.statvfs(directory)
+    return status.f_blocks * status.f_frsize
 
 
 def quota_before(stage: Stage) -> str:
@@ -187,9 +187,9 @@ def quota_before(stage: Stage) -> str:
         left = files_of(mount)
         stage.cluster.unmount(mount)
         expect(done.status == 2, f"exit status {done.status}: {done.message()}")
-        found = re.search(r"needs (\d+) bytes, but only (\d+) are free", done.message())
+        message = re.search(r"needs (\d+) bytes, but only (\d+) are free", done.message())
         expect(
-            found and int(found[1]) == DUMPS * SIZE and int(found[2]) <= QUOTA_BYTES,
+            message and int(message[1]) == DUMPS * SIZE and int(message[2]) <= QUOTA_BYTES,
             done.message(),
         )
         expect(not left, f"files were made: {left}")

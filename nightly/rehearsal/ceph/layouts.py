@@ -25,8 +25,8 @@ def check_files(stage: Stage, directory: Path, asked: Layout, entry: Any) -> tup
     files = [path for path in files_of(directory) if path.stat().st_size]
     expect(files, f"{directory}: no files")
     for path in files:
-        found = Layout.of(path)
-        expect(found == asked, f"{path.name}: {found}, asked {asked}")
+        layout = Layout.of(path)
+        expect(layout == asked, f"{path.name}: {layout}, asked {asked}")
     applied = entry["applied"]
     recorded = (applied["backend"], applied["stripe_count"], applied["stripe_size_bytes"])
     expect(recorded == ("ceph", asked.count, asked.unit), f"recorded: {applied}")
@@ -76,8 +76,8 @@ def directory_default(stage: Stage) -> str:
         copy = run / "copy"
         copy.write_bytes(bytes(3 * MIB))
         files_of(run)
-        found = Layout.of(copy)
-        expect((found.count, found.unit) == (4, 128 * KIB), f"{copy}: {found}")
+        layout = Layout.of(copy)
+        expect((layout.count, layout.unit) == (4, 128 * KIB), f"{copy}: {layout}")
         objects = check_objects(stage, copy)
         expect(objects == 4, f"{objects} objects")
     return "a directory's layout is that of a new file"

@@ -27,12 +27,12 @@ def object_name(inode: int, number: int) -> str:
 
 def spread(inode: int, osds: int, osd_of: Callable[[str], int]) -> bool:
     """Are its first objects all on different OSDs?"""
-    found: set[int] = set()
+    used: set[int] = set()
     for number in range(osds):
         osd = osd_of(object_name(inode, number))
-        if osd in found:
+        if osd in used:
             return False
-        found.add(osd)
+        used.add(osd)
     return True
 
 
@@ -63,13 +63,13 @@ def name_hash(name: str) -> int:
 
 def placed_by(cluster: Cluster) -> Callable[[str], int]:
     """Where an object is, as the cluster says, which is asked once for each placement group."""
-    known: dict[int, int] = {}
+    osd_of_group: dict[int, int] = {}
 
     def osd_of(name: str) -> int:
         group = name_hash(name) % PLACEMENT_GROUPS
-        if group not in known:
-            known[group] = cluster.osd_of(name)
-        return known[group]
+        if group not in osd_of_group:
+            osd_of_group[group] = cluster.osd_of(name)
+        return osd_of_group[group]
 
     return osd_of
 

@@ -159,7 +159,7 @@ class Stage:
             "dumps": [{"time_s": i * gap_s, **dump} for i in range(dumps)],
         }
         source = {"format": "hand", "version": "", "reader": "", "notes": []}
-        found = {
+        workload = {
             "schema": "understudy/workload/2",
             "name": name,
             "description": "Synthetic.",
@@ -173,7 +173,7 @@ class Stage:
         }
         path = self.base / "site" / "workloads" / f"{name}.json"
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(found))
+        path.write_text(json.dumps(workload))
         return path
 
 
@@ -185,9 +185,9 @@ def set_default(directory: Path, **changes: int) -> None:
 
 def files_of(directory: Path) -> list[Path]:
     """Regular files below it. Their bytes are on the OSDs."""
-    found = [path for path in sorted(directory.rglob("*")) if path.is_file()]
-    for path in found:
+    files = [path for path in sorted(directory.rglob("*")) if path.is_file()]
+    for path in files:
         descriptor = os.open(path, os.O_RDONLY)
         os.fsync(descriptor)
         os.close(descriptor)
-    return found
+    return files

@@ -50,10 +50,10 @@ class Layout:
 
     def objects(self, size: int) -> dict[int, int]:
         """Bytes of each object of a file of `size` bytes without holes."""
-        found: dict[int, int] = {}
+        lengths: dict[int, int] = {}
         for number, length in self.pieces(size):
-            found[number] = found.get(number, 0) + length
-        return found
+            lengths[number] = lengths.get(number, 0) + length
+        return lengths
 
 
 def expected_rate(shares: Sequence[float], rates: Sequence[float]) -> float:

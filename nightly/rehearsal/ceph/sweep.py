@@ -118,11 +118,11 @@ def play(
     return point(count, rate_of(measured), placed, rates)
 
 
-def decided(one: Callable[[], Point]) -> list[Point]:
+def decided(run: Callable[[], Point]) -> list[Point]:
     """Runs until one decides, at most TRIES."""
-    points = [one()]
+    points = [run()]
     while not points[-1].decides and len(points) < TRIES:
-        points.append(one())
+        points.append(run())
     return points
 
 
@@ -132,12 +132,12 @@ def check(points: Sequence[Point]) -> str:
     No run can be faster. Where the host is too busy to be as fast, nothing is decided.
     """
     rows, busy = [], False
-    for count in sorted({one.count for one in points}):
-        runs = [one for one in points if one.count == count]
-        rates = [one.rate / MIB for one in runs]
-        ratios = [one.rate / one.expected for one in runs]
+    for count in sorted({measured.count for measured in points}):
+        runs = [measured for measured in points if measured.count == count]
+        rates = [measured.rate / MIB for measured in runs]
+        ratios = [measured.rate / measured.expected for measured in runs]
         busy = busy or max(ratios) < BAND[0]
-        uneven = sum(not one.even for one in runs)
+        uneven = sum(not measured.even for measured in runs)
         note = f", {uneven} with stripes that share an OSD" if uneven else ""
         rows.append(
             f"{count}: {max(rates):.1f} (the fastest of {len(runs)}{note}; "
@@ -153,18 +153,23 @@ def check(points: Sequence[Point]) -> str:
 def growth(points: Sequence[Point], less: int, more: int) -> float:
     """How much faster the larger stripe count is, of runs with stripes on different OSDs."""
     rates = {
-        count: [one.rate for one in points if one.count == count and one.even]
+        count: [measured.rate for measured in points if measured.count == count and measured.even]
         for count in (less, more)
     }
-    for count, found in rates.items():
-        shares = [[round(share, 2) for share in one.shares] for one in points]
-        expect(found, f"stripe count {count}: no run with its stripes on different OSDs: {shares}")
+    for count, even_rates in rates.items():
+        shares = [[round(share, 2) for share in measured.shares] for measured in points]
+        expect(
+            even_rates,
+            f"stripe count {count}: no run with its stripes on different OSDs: {shares}",
+        )
     return max(rates[more]) / max(rates[less])
 
 
 def sweep(stage: Stage) -> str:
     """The player alone: the bandwidth follows the stripe count."""
-    points = [one for count in COUNTS for one in decided(lambda n=count: by_player(stage, n))]
+    points = [
+        measured for count in COUNTS for measured in decided(lambda n=count: by_player(stage, n))
+    ]
     text = check(points)
     expect(growth(points, 1, 4) > 2.5, f"stripe count 4 is not 2.5 times as fast as 1: {text}")
     return text
@@ -185,9 +190,9 @@ def straggler(stage: Stage) -> str:
     """One slow OSD makes a file on all OSDs slower than one on four others."""
     last = stage.cluster.osds - 1
     points = [
-        one
+        measured
         for count in (4, last + 1)
-        for one in decided(lambda n=count: by_player(stage, n, slow=last))
+        for measured in decided(lambda n=count: by_player(stage, n, slow=last))
     ]
     text = check(points)
     expect(growth(points, 4, last + 1) < 1, f"the slow OSD does not count: {text}")
@@ -215,14 +220,14 @@ def by_adios(stage: Stage, workload: Path, count: int, preload: Mapping[str, str
         given = ["-a", "adios", "-m", "adios.method=MPI_LUSTRE", "-e", "-k"]
         given += ["-m", f"adios.stripe_count={count}", "-m", "adios.stripe_size=1MiB"]
         words = stage.player(workload, run, *given)
-        made = play(stage, words, count, environment=preload)
+        outcome = play(stage, words, count, environment=preload)
         [path] = [path for path in files_of(run) if path.stat().st_size >= SIZE]
-        found = Layout.of(path)
-        expect((found.count, found.unit) == (count, MIB), f"{path.name}: {found}")
+        layout = Layout.of(path)
+        expect((layout.count, layout.unit) == (count, MIB), f"{path.name}: {layout}")
         expect(check_objects(stage, path) == count, f"{path.name}: objects")
         [entry] = json.loads(stage.result.read_text())["striping"]
         expect(entry["applied"]["stripe_count"] == count, f"recorded: {entry['applied']}")
-        return made
+        return outcome
 
 
 def checks(stage: Stage) -> str:
@@ -273,7 +278,7 @@ def checks(stage: Stage) -> str:
         if all(got >= DENSE * size for got, size in zip(moved, placed, strict=True)):
             points.append(point(count, rate_of(record["measurement"]), placed, rates))
     expect(len(jobs) == len(COUNTS) * REPEATS, f"{len(jobs)} runs:\n{done.out[-1500:]}")
-    lacking = set(COUNTS) - {one.count for one in points}
+    lacking = set(COUNTS) - {measured.count for measured in points}
     expect(not lacking, f"stripe counts {sorted(lacking)}: no run whose bytes are on its OSDs")
     text = check(points)
     expect(growth(points, 1, 4) > 2.5, f"stripe count 4 is not 2.5 times as fast as 1: {text}")
@@ -335,9 +340,9 @@ def heat_map(stage: Stage) -> str:
 
 def read_record(output: Path, job: str) -> Any:
     """Of the job with that stage directory."""
-    found = read_records(output, job)
-    expect(len(found) == 1, f"{output}: records of {job}: {len(found)}, expected 1")
-    return found[0]
+    records = read_records(output, job)
+    expect(len(records) == 1, f"{output}: records of {job}: {len(records)}, expected 1")
+    return records[0]
 
 
 def read_records(output: Path, job: str | None = None) -> list[Any]:
@@ -354,8 +359,8 @@ def site(stage: Stage, name: str, first: str = "") -> dict[str, str]:
     tools = stage.base / f"bin-{name}"  # of this host alone: it may have a batch system
     tools.mkdir()
     for program in ("mpirun", "ceph", "bash"):
-        if found := shutil.which(program):
-            (tools / program).symlink_to(found)
+        if path_of_program := shutil.which(program):
+            (tools / program).symlink_to(path_of_program)
     command = shutil.which("understudy")
     assert command is not None
     path = here / f"{name}.py"

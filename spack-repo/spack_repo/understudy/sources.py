@@ -16,7 +16,7 @@ def changed(package, names: Iterable[str]) -> bool:
 
 
 def _newer(path: Path, since_s: float) -> bool:
-    return any(one.lstat().st_mtime > since_s for one in _sources(path))
+    return any(source.lstat().st_mtime > since_s for source in _sources(path))
 
 
 def _sources(path: Path) -> Iterator[Path]:

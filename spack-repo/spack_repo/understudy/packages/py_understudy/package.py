@@ -47,12 +47,12 @@ class PyUnderstudy(PythonPackage):
         project = REPOSITORY / "pyproject.toml"
         data = re.findall(r'(?m)^"([^"]+)" = "understudy/data', project.read_text())
         data += ("checks", "configs")  # of hatch_build.py
-        own = ("pyproject.toml", "hatch_build.py", "README.md", "python/understudy")
-        return changed(self, (*own, *data))
+        packaged = ("pyproject.toml", "hatch_build.py", "README.md", "python/understudy")
+        return changed(self, (*packaged, *data))
 
     def test_where(self):
         """the directories that came with the package are there"""
         understudy = Executable(join_path(self.prefix.bin, "understudy"))
         for kind in ("checks", "config", "schemas", "workloads"):
-            found = Path(understudy("doctor", "--paths", kind, output=str).strip())
-            assert found.exists(), f"{kind}: {found} does not exist"
+            directory = Path(understudy("doctor", "--paths", kind, output=str).strip())
+            assert directory.exists(), f"{kind}: {directory} does not exist"
