@@ -64,7 +64,7 @@ def played(
     """A run of n-n in a session of its own; its seed is its number."""
     row = samples.result(workload.get(NAME), seed=k, **options)
     row["environment"]["started"] = f"2026-01-{k % 28 + 1:02d}T00:00:{k // 28:02d}Z"
-    made = producers.record(
+    run_ = producers.record(
         samples.write(row, tmp_path / f"{k}.json"),
         place=Place(system="sample", partition="disk", environment="gnu"),
         identity=Identity(
@@ -73,12 +73,12 @@ def played(
         failure=failure,
         exit_status=1 if failure else 0,
     )
-    return replace(made, cache=cache)
+    return replace(run_, cache=cache)
 
 
-def finding(tmp_path: Path, found: list[Run], **row: Any) -> judge.Finding:
-    (made,) = judge.judge(acceptance.load(marks(tmp_path, row)), found).findings
-    return made
+def finding(tmp_path: Path, runs: list[Run], **row: Any) -> judge.Finding:
+    (result,) = judge.judge(acceptance.load(marks(tmp_path, row)), runs).findings
+    return result
 
 
 def accept(*arguments: object) -> Result:
@@ -89,13 +89,33 @@ def seven(tmp_path: Path, **options: Any) -> list[Run]:
     return [played(tmp_path, k, **options) for k in range(7)]
 
 
+@pytest.fixture
+def records(tmp_path: Path) -> Path:
+    return keep(tmp_path / "r", seven(tmp_path))
+
+
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    kept = tmp_path / "kept"
+    monkeypatch.setenv("UNDERSTUDY_RECORDS", str(kept))
+    return kept
+
+
+@pytest.fixture
+def stored(tmp_path: Path, site: Path) -> Path:
+    """The folder of a site with seven records."""
+    for run_ in seven(tmp_path):
+        store.keep(run_)
+    return site
+
+
 # The file
 
 
 def test_the_examples_are_valid() -> None:
-    found = files("acceptance", ".yaml")
-    assert "example" in found
-    for path in found.values():
+    result = files("acceptance", ".yaml")
+    assert "example" in result
+    for path in result.values():
         assert acceptance.load(path).marks
 
 
@@ -156,9 +176,9 @@ def test_each_mistake_is_a_message(tmp_path: Path) -> None:
         {"name": "b", "metric": "speed", "atmost": "1 s"},
         {"name": "a"},
     ]
-    found = accept(marks(tmp_path, *rows, until="soon", night="long"), tmp_path)
-    assert found.exit_code == 2
-    told = [line.partition("marks.yaml: ")[2] for line in found.stderr.splitlines()]
+    done = accept(marks(tmp_path, *rows, until="soon", night="long"), tmp_path)
+    assert done.exit_code == 2
+    told = [line.partition("marks.yaml: ")[2] for line in done.stderr.splitlines()]
     for place in (
         "mark 1 (a): at_least: expected bytes",
         "mark 1 (a): workload: 'no-such'",
@@ -212,16 +232,16 @@ def test_metadata_rates_are_of_mdtest(tmp_path: Path) -> None:
         },
         "finished": True,
     }
-    found = []
+    runs = []
     for k in range(5):
         row["rates"] = [rate | {"value": 5000.0 + k}]
         row["environment"]["started"] = f"2026-01-0{k + 1}T00:00:00Z"
-        made = producers.record(
+        run_ = producers.record(
             samples.write(row, tmp_path / "m.json"), place=Place(system="sample")
         )
-        found.append(replace(made, identity=replace(made.identity, session=str(k))))
-    assert finding(tmp_path, found, **mark).state == "pass"
-    other = finding(tmp_path, found, **(mark | {"operation": "File stat"}))
+        runs.append(replace(run_, identity=replace(run_.identity, session=str(k))))
+    assert finding(tmp_path, runs, **mark).state == "pass"
+    other = finding(tmp_path, runs, **(mark | {"operation": "File stat"}))
     assert other.state == "undecided" and said("only-file-creation", other.why)
 
 
@@ -234,35 +254,35 @@ def test_the_dates_limit_the_runs(tmp_path: Path) -> None:
 # What was run is pinned
 
 
-def pinned(tmp_path: Path, found: list[Run], **row: Any) -> judge.Finding:
-    return finding(tmp_path, found, at_least="1 MiB/s", **row)
+def pinned(tmp_path: Path, runs: list[Run], **row: Any) -> judge.Finding:
+    return finding(tmp_path, runs, at_least="1 MiB/s", **row)
 
 
 def test_a_workload_of_the_name_with_other_content_does_not_count(tmp_path: Path) -> None:
     smaller = replace(workload.get(NAME), description="one sixty-fourth")
-    found = []
+    runs = []
     for k in range(7):
         row = samples.result(smaller, seed=k)
         row["environment"]["started"] = f"2026-01-{k + 1:02d}T00:00:00Z"
-        made = producers.record(
+        run_ = producers.record(
             samples.write(row, tmp_path / f"{k}.json"),
             place=Place(system="sample"),
             identity=Identity(session=str(k)),
         )
-        found.append(replace(made, cache=STORAGE))
-    made = pinned(tmp_path, found)
-    assert made.state == "undecided" and len(made.left_out) == 7 and not made.rows
-    said("run-runs-left-out", made.why)
-    own = found[0].producer.workload
-    assert own is not None
-    assert pinned(tmp_path, found, workload_sha256=own.sha256).state == "pass"
+        runs.append(replace(run_, cache=STORAGE))
+    run_ = pinned(tmp_path, runs)
+    assert run_.state == "undecided" and len(run_.left_out) == 7 and not run_.rows
+    said("run-runs-left-out", run_.why)
+    rest = runs[0].producer.workload
+    assert rest is not None
+    assert pinned(tmp_path, runs, workload_sha256=rest.sha256).state == "pass"
 
 
 def test_bytes_that_were_scaled_do_not_count(tmp_path: Path) -> None:
     options = {"bytes_scale": 1 / 64}
     runs = [
-        replace(one, producer=replace(one.producer, options=one.producer.options | options))
-        for one in seven(tmp_path)
+        replace(run_, producer=replace(run_.producer, options=run_.producer.options | options))
+        for run_ in seven(tmp_path)
     ]
     scaled = pinned(tmp_path, runs)
     assert scaled.state == "undecided" and said("bytes-multiplied", scaled.why)
@@ -271,10 +291,10 @@ def test_bytes_that_were_scaled_do_not_count(tmp_path: Path) -> None:
 
 
 def test_runs_of_a_campaign_do_not_count_for_a_mark_of_none(tmp_path: Path) -> None:
-    found = [*seven(tmp_path), *(played(tmp_path, k, campaign="degraded") for k in range(8, 11))]
-    made = pinned(tmp_path, found)
-    assert made.state == "pass" and len(made.rows) == 7
-    said("runs-left-out-campaign", made.omitted)
+    runs = [*seven(tmp_path), *(played(tmp_path, k, campaign="degraded") for k in range(8, 11))]
+    result = pinned(tmp_path, runs)
+    assert result.state == "pass" and len(result.rows) == 7
+    said("runs-left-out-campaign", result.omitted)
 
 
 @pytest.mark.parametrize(
@@ -286,26 +306,25 @@ def test_runs_of_a_campaign_do_not_count_for_a_mark_of_none(tmp_path: Path) -> N
     ],
 )
 def test_a_record_that_contradicts_its_measurement_does_not_count(
-    tmp_path: Path, keys: tuple[str, ...], value: str, message: str
+    records: Path, tmp_path: Path, keys: tuple[str, ...], value: str, message: str
 ) -> None:
-    records = keep(tmp_path / "r", seven(tmp_path))
     row = json.loads((records / "0" / "run.json").read_text())
     inner = row
     for key in keys[:-1]:
         inner = inner[key]
     inner[keys[-1]] = value
     (records / "0" / "run.json").write_text(json.dumps(row))
-    found = accept(marks(tmp_path, {}), records, "-o", tmp_path / "p.html")
-    assert found.exit_code == 3 and message in found.stderr
+    done = accept(marks(tmp_path, {}), records, "-o", tmp_path / "p.html")
+    assert done.exit_code == 3 and message in done.stderr
 
 
 # The page and the command
 
 
-def keep(folder: Path, found: list[Run]) -> Path:
-    for k, one in enumerate(found):
+def keep(folder: Path, runs: list[Run]) -> Path:
+    for k, run_ in enumerate(runs):
         (folder / str(k)).mkdir(parents=True)
-        run.write(folder / str(k) / "run.json", one)
+        run.write(folder / str(k) / "run.json", run_)
     return folder
 
 
@@ -317,14 +336,15 @@ def keep(folder: Path, found: list[Run]) -> Path:
         ({"method": "hdf5"}, "undecided", 3),
     ],
 )
-def test_status_and_json(tmp_path: Path, row: dict[str, Any], state: str, status: int) -> None:
-    records = keep(tmp_path / "r", seven(tmp_path))
+def test_status_and_json(
+    records: Path, tmp_path: Path, row: dict[str, Any], state: str, status: int
+) -> None:
     page = tmp_path / "page.html"
-    found = accept(marks(tmp_path, row), records, "-o", page, "--json")
-    assert found.exit_code == status, found.output
-    made = json.loads(found.stdout)
-    assert (made["verdict"], made["marks"][0]["verdict"]) == (state, state)
-    hashes = [o["value"] for o in made["origins"] if o["what"] == "workload"]
+    done = accept(marks(tmp_path, row), records, "-o", page, "--json")
+    assert done.exit_code == status, done.output
+    row_ = json.loads(done.stdout)
+    assert (row_["verdict"], row_["marks"][0]["verdict"]) == (state, state)
+    hashes = [o["value"] for o in row_["origins"] if o["what"] == "workload"]
     assert [len(h) for h in hashes] == ([] if state == "undecided" else [64])
 
 
@@ -340,18 +360,16 @@ def test_files_of_others_are_not_replaced(tmp_path: Path) -> None:
     assert page.read_text() != "mine"
 
 
-def test_nothing_that_is_read_is_written_over(tmp_path: Path) -> None:
-    records = keep(tmp_path / "r", seven(tmp_path))
+def test_nothing_that_is_read_is_written_over(records: Path, tmp_path: Path) -> None:
     path = marks(tmp_path, {})
     for target in (path, records / "0" / "run.json"):
         before = target.read_bytes()
-        found = accept(path, records, "-o", target)
-        assert found.exit_code == 2 and said("read-this-command", found.stderr)
+        done = accept(path, records, "-o", target)
+        assert done.exit_code == 2 and said("read-this-command", done.stderr)
         assert target.read_bytes() == before
 
 
-def test_the_page_is_the_same_for_the_same_records(tmp_path: Path) -> None:
-    records = keep(tmp_path / "r", seven(tmp_path))
+def test_the_page_is_the_same_for_the_same_records(records: Path, tmp_path: Path) -> None:
     path = marks(tmp_path, {})
     texts = []
     for name in ("a.html", "b.html"):
@@ -366,64 +384,59 @@ def test_text_from_outside_is_escaped(tmp_path: Path) -> None:
     bad = "<script>alert(1)</script>\x1b[2J\u202e"
     records = keep(tmp_path / "r", [played(tmp_path, 1, failure=bad)])
     row = {"source": "<b>annex</b>", "at_least": "1 MiB/s"}
-    found = accept(marks(tmp_path, row, title="<i>x"), records, "-o", tmp_path / "p.html")
-    assert found.exit_code == 1 and "\x1b" not in found.output
+    done = accept(marks(tmp_path, row, title="<i>x"), records, "-o", tmp_path / "p.html")
+    assert done.exit_code == 1 and "\x1b" not in done.output
     text = (tmp_path / "p.html").read_text()
     assert "<script" not in text and "<b>annex" not in text and "<i>x" not in text
     assert "\x1b" not in text and "\u202e" not in text
 
 
-def test_a_damaged_record_is_named_and_counted(tmp_path: Path) -> None:
-    records = keep(tmp_path / "r", seven(tmp_path))
+def test_a_damaged_record_is_named_and_counted(records: Path, tmp_path: Path) -> None:
     (records / "0" / "run.json").write_text("{", encoding="utf-8")
-    found = accept(marks(tmp_path, {}), records, "-o", tmp_path / "p.html", "--json")
-    made = json.loads(found.stdout)
-    assert made["unread"] == 1 and "left out" in found.stderr
+    done = accept(marks(tmp_path, {}), records, "-o", tmp_path / "p.html", "--json")
+    row = json.loads(done.stdout)
+    assert row["unread"] == 1 and "left out" in done.stderr
     text = (tmp_path / "p.html").read_text()
     assert said("records-cannot-relied", text) and str(records / "0" / "run.json") in text
-    assert found.exit_code == 3 and made["verdict"] == "undecided"
+    assert done.exit_code == 3 and row["verdict"] == "undecided"
     said("decided-marks-passed-fault", text)
 
 
-def test_the_page_dates_all_runs(tmp_path: Path) -> None:
-    records = keep(tmp_path / "r", seven(tmp_path))
+def test_the_page_dates_all_runs(records: Path, tmp_path: Path) -> None:
     accept(marks(tmp_path, {"method": "hdf5"}), records, "-o", tmp_path / "p.html")
     text = (tmp_path / "p.html").read_text()
     said("runs-from", text)
 
 
 def test_no_browser_is_said_and_fails_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    records: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pdf, "browser", lambda: None)
-    records = keep(tmp_path / "r", seven(tmp_path))
-    found = accept(
+    done = accept(
         marks(tmp_path, {}), records, "-o", tmp_path / "p.html", "--pdf", tmp_path / "p.pdf"
     )
-    assert found.exit_code == 0 and "install chromium" in found.stderr
+    assert done.exit_code == 0 and "install chromium" in done.stderr
     assert not (tmp_path / "p.pdf").exists()
 
 
 @needs("Chromium")
-def test_the_pdf_is_made_from_the_page(tmp_path: Path) -> None:
-    records = keep(tmp_path / "r", seven(tmp_path))
-    made = []
+def test_the_pdf_is_made_from_the_page(records: Path, tmp_path: Path) -> None:
+    runs = []
     for name in ("a.pdf", "b.pdf"):
         accept(marks(tmp_path, {}), records, "-o", tmp_path / "p.html", "--pdf", tmp_path / name)
-        made.append((tmp_path / name).read_bytes())
-    assert made[0] == made[1] and made[0].startswith(b"%PDF-")
+        runs.append((tmp_path / name).read_bytes())
+    assert runs[0] == runs[1] and runs[0].startswith(b"%PDF-")
 
 
-def test_a_name_of_a_plugin_directory_is_a_file(tmp_path: Path) -> None:
-    records = keep(tmp_path / "r", seven(tmp_path))
+def test_a_name_of_a_plugin_directory_is_a_file(records: Path, tmp_path: Path) -> None:
     assert accept("example", records, "-o", tmp_path / "p.html").exit_code == 3
-    found = accept("no-such", records, "-o", tmp_path / "p.html")
-    assert found.exit_code == 2 and "example" in found.stderr
+    done = accept("no-such", records, "-o", tmp_path / "p.html")
+    assert done.exit_code == 2 and "example" in done.stderr
 
 
 def test_the_kept_records_are_the_default(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for one in seven(tmp_path):
-        store.keep(one, tmp_path / "kept")
+    for run_ in seven(tmp_path):
+        store.keep(run_, tmp_path / "kept")
     monkeypatch.setenv("UNDERSTUDY_RECORDS", str(tmp_path / "kept"))
     assert accept(marks(tmp_path, {}), "-o", tmp_path / "p.html").exit_code == 0
 
@@ -431,42 +444,35 @@ def test_the_kept_records_are_the_default(tmp_path: Path, monkeypatch: pytest.Mo
 # The plan and the ledger
 
 
-@pytest.fixture
-def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    kept = tmp_path / "kept"
-    monkeypatch.setenv("UNDERSTUDY_RECORDS", str(kept))
-    return kept
-
-
 def planned(folder: Path, path: Path, *more: object) -> Path:
     target = folder / "plan.json"
-    found = accept("plan", path, "-o", target, "--sessions", 7, *more)
-    assert found.exit_code == 0, found.output
-    assert found.stdout.count("-S turn=accept-") == 7
+    done = accept("plan", path, "-o", target, "--sessions", 7, *more)
+    assert done.exit_code == 0, done.output
+    assert done.stdout.count("-S turn=accept-") == 7
     return target
 
 
-def in_turn(one: Run, plan: Path, number: int) -> Run:
+def in_turn(run_: Run, plan: Path, number: int) -> Run:
     turn = acceptance_plan.load(plan).turn(number)
-    return replace(one, identity=replace(one.identity, turn=turn))
+    return replace(run_, identity=replace(run_.identity, turn=turn))
 
 
 def test_what_was_planned_and_not_run_is_named(tmp_path: Path, site: Path) -> None:
     path = marks(tmp_path, {})
     plan = planned(tmp_path, path)
-    for k, one in enumerate(seven(tmp_path)):
+    for k, run_ in enumerate(seven(tmp_path)):
         if k != 3:
-            store.keep(in_turn(one, plan, k + 1))
+            store.keep(in_turn(run_, plan, k + 1))
     store.keep(played(tmp_path, 20))  # of no plan
-    found = accept(path, "--plan", plan, "-o", tmp_path / "p.html", "--json")
-    made = json.loads(found.stdout)
-    assert found.exit_code == 3 and made["marks"][0]["missing_sessions"] == [4]
-    assert made["marks"][0]["left_out"] == ["not planned"]
+    done = accept(path, "--plan", plan, "-o", tmp_path / "p.html", "--json")
+    row = json.loads(done.stdout)
+    assert done.exit_code == 3 and row["marks"][0]["missing_sessions"] == [4]
+    assert row["marks"][0]["left_out"] == ["not planned"]
     told = "7 sessions planned, 6 run, 0 with failed runs, missing: 4"
-    assert made["sessions"].startswith(told) and told in (tmp_path / "p.html").read_text()
+    assert row["sessions"].startswith(told) and told in (tmp_path / "p.html").read_text()
     store.keep(in_turn(played(tmp_path, 21), plan, 4))
-    found = accept(path, "--plan", plan, "-o", tmp_path / "p.html")
-    assert found.exit_code == 0 and "none missing" in " ".join(found.stdout.split()), found.output
+    done = accept(path, "--plan", plan, "-o", tmp_path / "p.html")
+    assert done.exit_code == 0 and "none missing" in " ".join(done.stdout.split()), done.output
 
 
 def test_a_plan_that_was_edited_or_is_of_other_marks_is_refused(
@@ -477,52 +483,50 @@ def test_a_plan_that_was_edited_or_is_of_other_marks_is_refused(
     store.keep(in_turn(seven(tmp_path)[0], plan, 1))
     row = json.loads(plan.read_text())
     (tmp_path / "edited.json").write_text(json.dumps(row | {"sessions": 3}))
-    found = accept(path, "--plan", tmp_path / "edited.json", "-o", tmp_path / "p.html")
-    assert found.exit_code == 2 and said("plan-was-edited", found.stderr)
+    done = accept(path, "--plan", tmp_path / "edited.json", "-o", tmp_path / "p.html")
+    assert done.exit_code == 2 and said("plan-was-edited", done.stderr)
     marks(tmp_path, {"at_least": "2 MiB/s"})
-    found = accept(path, "--plan", plan, "-o", tmp_path / "p.html")
-    assert found.exit_code == 2 and said("file-plan", found.stderr)
+    done = accept(path, "--plan", plan, "-o", tmp_path / "p.html")
+    assert done.exit_code == 2 and said("file-plan", done.stderr)
 
 
 def test_too_few_sessions_are_not_planned(tmp_path: Path, site: Path) -> None:
-    found = accept("plan", marks(tmp_path, {}), "-o", tmp_path / "x", "--sessions", 4)
-    assert found.exit_code == 2 and "--sessions 4: expected 5" in found.stderr
+    done = accept("plan", marks(tmp_path, {}), "-o", tmp_path / "x", "--sessions", 4)
+    assert done.exit_code == 2 and "--sessions 4: expected 5" in done.stderr
 
 
 def test_records_that_went_away_or_were_edited_are_named(tmp_path: Path, site: Path) -> None:
     path, page = marks(tmp_path, {}), tmp_path / "p.html"
-    kept = [store.keep(one) for one in seven(tmp_path)]
+    kept = [store.keep(run_) for run_ in seven(tmp_path)]
     assert accept(path, "-o", page).exit_code == 0
     head = ledger.audit(site)
     assert head and said("ledger-head", page.read_text(), head_head=head.head)
     whole = kept[2].read_bytes()
     kept[2].unlink()
-    found = accept(path, "-o", page)
-    assert found.exit_code == 3 and f"{kept[2]}: is missing" in found.stderr
+    done = accept(path, "-o", page)
+    assert done.exit_code == 3 and f"{kept[2]}: is missing" in done.stderr
     kept[2].write_bytes(whole)
     row = json.loads(gzip.decompress(whole))
     row["measurement"]["verification"]["wrong_bytes"] = 0
     row["measurement"]["environment"]["host"] = "another"
     kept[2].write_bytes(gzip.compress(json.dumps(row).encode()))
-    found = accept(path, "-o", page)
-    assert found.exit_code == 3 and said("was-changed-after-was", found.stderr, kept=kept[2])
+    done = accept(path, "-o", page)
+    assert done.exit_code == 3 and said("was-changed-after-was", done.stderr, kept=kept[2])
     kept[2].write_bytes(whole)
     assert accept(path, "-o", page).exit_code == 0
     lines = (site / ledger.FILE).read_text().splitlines(keepends=True)
     (site / ledger.FILE).write_text("".join(lines[:4] + lines[6:]))
-    found = accept(path, "-o", page)
-    assert found.exit_code == 3 and f"{kept[2]}: is not in the ledger" in found.stderr
+    done = accept(path, "-o", page)
+    assert done.exit_code == 3 and f"{kept[2]}: is not in the ledger" in done.stderr
 
 
-def test_a_record_that_a_command_removed_shows(tmp_path: Path, site: Path) -> None:
+def test_a_record_that_a_command_removed_shows(tmp_path: Path, stored: Path) -> None:
     path = marks(tmp_path, {})
-    for one in seven(tmp_path):
-        store.keep(one)
     run_records("prune", "--session", "session 6", "--yes")
-    found = accept(path, "-o", tmp_path / "p.html")
-    assert found.exit_code == 3 and "was removed" in found.stderr
-    found = accept(marks(tmp_path, {}, until="2026-01-07"), "-o", tmp_path / "p.html")
-    assert found.exit_code == 0, found.output
+    done = accept(path, "-o", tmp_path / "p.html")
+    assert done.exit_code == 3 and "was removed" in done.stderr
+    done = accept(marks(tmp_path, {}, until="2026-01-07"), "-o", tmp_path / "p.html")
+    assert done.exit_code == 0, done.output
 
 
 def run_records(*arguments: object) -> Result:
@@ -530,21 +534,19 @@ def run_records(*arguments: object) -> Result:
 
 
 def test_a_rewritten_ledger_is_not_that_of_the_plan(tmp_path: Path, site: Path) -> None:
-    found = seven(tmp_path)
+    runs = seven(tmp_path)
     store.keep(played(tmp_path, 20))
     path = marks(tmp_path, {})
     plan = planned(tmp_path, path)
     (site / ledger.FILE).unlink()
-    for k, one in enumerate(found):
-        store.keep(in_turn(one, plan, k + 1))
+    for k, run_ in enumerate(runs):
+        store.keep(in_turn(run_, plan, k + 1))
     done = accept(path, "--plan", plan, "-o", tmp_path / "p.html")
     assert done.exit_code == 3 and "does not begin with what it was when the plan" in done.stderr
 
 
 @needs("OpenSSH")
-def test_a_signature_of_the_ledger(tmp_path: Path, site: Path) -> None:
-    for one in seven(tmp_path):
-        store.keep(one)
+def test_a_signature_of_the_ledger(tmp_path: Path, stored: Path) -> None:
     key, signers = tmp_path / "key", tmp_path / "signers"
     subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key], check=True)
     public = key.with_name("key.pub").read_text()
@@ -559,27 +561,27 @@ def test_a_signature_of_the_ledger(tmp_path: Path, site: Path) -> None:
     later = accept(path, "--signers", signers, "-o", page)
     assert later.exit_code == 3 and "sign it after the last record" in later.stderr
     assert run_records("verify", "--signers", signers).exit_code == 1
-    lines = (site / ledger.FILE).read_text().splitlines(keepends=True)
-    (site / ledger.FILE).write_text("".join([*lines[1:], lines[0]]))
+    lines = (stored / ledger.FILE).read_text().splitlines(keepends=True)
+    (stored / ledger.FILE).write_text("".join([*lines[1:], lines[0]]))
     done = run_records("verify", "--signers", signers)
     assert done.exit_code == 1 and "is no signature of SHA256SUMS as it is by" in done.stderr
 
 
 def test_several_sessions_write_one_ledger(tmp_path: Path, site: Path) -> None:
-    found = seven(tmp_path)
-    for one in found[:2]:
-        store.keep(one)
+    runs = seven(tmp_path)
+    for run_ in runs[:2]:
+        store.keep(run_)
     code = (
         "import sys; from pathlib import Path; from understudy.contracts import run\n"
         "from understudy.records import ledger, store\n"
         "for path in sys.argv[1:]: store.keep(run.load(Path(path)))"
     )
-    kept = keep(tmp_path / "r", found)
+    kept = keep(tmp_path / "r", runs)
     started = [
         subprocess.Popen([sys.executable, "-c", code, kept / str(k) / "run.json"])
         for k in range(2, 7)
     ]
-    assert [one.wait() for one in started] == [0] * 5
+    assert [run_.wait() for run_ in started] == [0] * 5
     audit = ledger.audit(site)
     assert audit and (audit.records, audit.faults) == (7, ())
 
@@ -610,8 +612,8 @@ def ledger_text(site: Path) -> list[str]:
 
 def test_a_ledger_of_an_earlier_version_is_continued(tmp_path: Path, site: Path) -> None:
     *first, last = seven(tmp_path)
-    for one in first:
-        store.keep(one)
+    for item in first:
+        store.keep(item)
     run_records("prune", "--session", "session 3", "--yes")
     before = ledger.audit(site)
     lines = former(site)
@@ -629,24 +631,22 @@ def test_a_ledger_of_an_earlier_version_is_continued(tmp_path: Path, site: Path)
     assert edited and "line 3 does not follow the one before" in [f.what for f in edited.faults]
 
 
-def test_sha256sum_reads_the_ledger(tmp_path: Path, site: Path) -> None:
-    for one in seven(tmp_path):
-        store.keep(one)
-    odd = site / "odd" / "a\\b\nc\u2028d" / "run.json"
+def test_sha256sum_reads_the_ledger(tmp_path: Path, stored: Path) -> None:
+    odd = stored / "odd" / "a\\b\nc\u2028d" / "run.json"
     odd.parent.mkdir(parents=True)
     odd.write_text("{}")
-    (site / ledger.FILE).unlink()
+    (stored / ledger.FILE).unlink()
     store.keep(played(tmp_path, 20))
     run_records("prune", "--session", "session 6", "--yes")
     check = ["sha256sum", "--ignore-missing", "--strict", "-c", ledger.FILE]
-    done = subprocess.run(check, cwd=site, capture_output=True, text=True, check=False)
+    done = subprocess.run(check, cwd=stored, capture_output=True, text=True, check=False)
     assert done.returncode == 0 and done.stdout.count(": OK") == 8, done.stderr
-    audit = ledger.audit(site)
+    audit = ledger.audit(stored)
     assert audit and audit.records == 8 and all(fault.told for fault in audit.faults)
     odd.write_text("[]")
-    done = subprocess.run(check, cwd=site, capture_output=True, text=True, check=False)
+    done = subprocess.run(check, cwd=stored, capture_output=True, text=True, check=False)
     assert done.returncode == 1 and done.stdout.count(": FAILED") == 1
-    edited = ledger.audit(site)
+    edited = ledger.audit(stored)
     assert edited and [f.what for f in edited.faults if not f.told] == [
         "was changed after it was kept"
     ]
@@ -657,7 +657,7 @@ def test_a_ledger_vouches_for_its_own_folder_only(tmp_path: Path, site: Path) ->
     plan = planned(tmp_path, path)
     store.keep(played(tmp_path, 20))
     others = keep(
-        tmp_path / "r", [in_turn(one, plan, k + 1) for k, one in enumerate(seven(tmp_path))]
+        tmp_path / "r", [in_turn(run_, plan, k + 1) for k, run_ in enumerate(seven(tmp_path))]
     )
     done = accept(path, site, others, "--plan", plan, "-o", tmp_path / "p.html")
     assert done.exit_code == 3 and said("no-ledger-records", done.stderr)
@@ -673,9 +673,7 @@ def test_a_ledger_that_is_a_link_is_refused(tmp_path: Path, site: Path) -> None:
     assert done.exit_code == 2 and "SHA256SUMS: is a symbolic link" in done.stderr
 
 
-def test_what_a_command_removed_is_no_fault_of_the_folder(tmp_path: Path, site: Path) -> None:
-    for one in seven(tmp_path):
-        store.keep(one)
+def test_what_a_command_removed_is_no_fault_of_the_folder(tmp_path: Path, stored: Path) -> None:
     run_records("prune", "--session", "session 6", "--yes")
     done = run_records("verify")
     assert done.exit_code == 0 and said(
@@ -684,9 +682,9 @@ def test_what_a_command_removed_is_no_fault_of_the_folder(tmp_path: Path, site: 
 
 
 def test_two_records_of_one_measurement_with_other_facts_do_not_count(tmp_path: Path) -> None:
-    found = seven(tmp_path)
-    edited = [replace(one, cache=STORAGE | {"node_memory_bytes": 2}) for one in found]
-    records = keep(tmp_path / "b", found)
+    runs = seven(tmp_path)
+    edited = [replace(run_, cache=STORAGE | {"node_memory_bytes": 2}) for run_ in runs]
+    records = keep(tmp_path / "b", runs)
     keep(tmp_path / "a", edited)
     done = accept(marks(tmp_path, {}), tmp_path / "a", records, "-o", tmp_path / "p.html")
     assert done.exit_code == 3 and done.stderr.count("has other content; neither counts") == 7
@@ -703,9 +701,8 @@ def test_two_records_of_one_measurement_with_other_facts_do_not_count(tmp_path: 
     ],
 )
 def test_a_measurement_that_contradicts_itself_cannot_be_read(
-    tmp_path: Path, change: Any, message: str
+    records: Path, tmp_path: Path, change: Any, message: str
 ) -> None:
-    records = keep(tmp_path / "r", seven(tmp_path))
     file = records / "0" / "run.json"
     row = json.loads(file.read_text())
     change(row["measurement"])
@@ -716,27 +713,27 @@ def test_a_measurement_that_contradicts_itself_cannot_be_read(
 
 
 def test_a_run_of_which_repetitions_are_missing_does_not_count(tmp_path: Path) -> None:
-    found = []
-    for one in seven(tmp_path, repetitions=3):
-        row = json.loads(json.dumps(one.measurement))
+    runs = []
+    for run_ in seven(tmp_path, repetitions=3):
+        row = json.loads(json.dumps(run_.measurement))
         del row["repetitions"][1:]
-        found.append(replace(one, measurement=row))
-    made = finding(tmp_path, found, at_least="1 MiB/s")
-    assert made.state == "undecided" and said("runs-left-out-repetitions", made.omitted)
+        runs.append(replace(run_, measurement=row))
+    result = finding(tmp_path, runs, at_least="1 MiB/s")
+    assert result.state == "undecided" and said("runs-left-out-repetitions", result.omitted)
 
 
 def test_a_run_took_at_least_as_long_as_its_dumps(tmp_path: Path) -> None:
-    found = []
-    for one in seven(tmp_path):
-        row = json.loads(json.dumps(one.measurement))
+    runs = []
+    for run_ in seven(tmp_path):
+        row = json.loads(json.dumps(run_.measurement))
         row["repetitions"][0]["elapsed_s"] = 1e-9
-        found.append(replace(one, measurement=row))
-    assert finding(tmp_path, found, metric="elapsed", at_most="1 ms").state == "fail"
+        runs.append(replace(run_, measurement=row))
+    assert finding(tmp_path, runs, metric="elapsed", at_most="1 ms").state == "fail"
 
 
 def test_records_of_before_the_ledger_are_taken_in(tmp_path: Path, site: Path) -> None:
-    one, two = seven(tmp_path)[:2]
-    store.keep(one)
+    runs, two = seven(tmp_path)[:2]
+    store.keep(runs)
     (site / ledger.FILE).unlink()
     store.keep(two)
     audit = ledger.audit(site)
@@ -747,9 +744,8 @@ def test_records_of_before_the_ledger_are_taken_in(tmp_path: Path, site: Path) -
 def test_a_damaged_ledger_is_one_message(tmp_path: Path, site: Path, text: str) -> None:
     store.keep(seven(tmp_path)[0])
     (site / ledger.FILE).write_text(text)
-    found = accept(marks(tmp_path, {}), "-o", tmp_path / "p.html")
+    done = accept(marks(tmp_path, {}), "-o", tmp_path / "p.html")
     assert (
-        found.exit_code == 2
-        and "SHA256SUMS: line 1: expected a SHA-256 and a file" in found.stderr
+        done.exit_code == 2 and "SHA256SUMS: line 1: expected a SHA-256 and a file" in done.stderr
     )
-    assert found.stderr.count("\n") == 1
+    assert done.stderr.count("\n") == 1

@@ -36,8 +36,8 @@ def aggregators(every: int, offset: int, *rows: int) -> Aggregators:
 def test_aggregators_are_found(
     places: list[int], ranks: int, expected: tuple[int, int] | None
 ) -> None:
-    made = found(places, ranks)
-    assert (made and (made.every, made.offset)) == expected
+    result = found(places, ranks)
+    assert (result and (result.every, result.offset)) == expected
 
 
 @pytest.mark.parametrize(
@@ -80,23 +80,23 @@ def of_runs(pairs: Pairs, *more: Pairs, groups: int | None = None) -> Workload:
         replace(
             dump.variables[0],
             name=f"v{k}",
-            shape=(sum(n * rows for n, rows in one),),
-            decomposition=runs(one),
+            shape=(sum(n * rows for n, rows in item),),
+            decomposition=runs(item),
         )
-        for k, one in enumerate((pairs, *more))
+        for k, item in enumerate((pairs, *more))
     )
     opens = Operation(operation="open", runs=runs(pairs).runs)
     dumps = (replace(dump, variables=variables, operations=(opens,)),)
     layout = "grouped" if groups else "shared"
-    made = replace(stream, dumps=dumps, layout=layout, groups=groups)
-    return with_patterns(replace(workload, ranks=sum(n for n, _ in pairs), scaling=None), [made])
+    result = replace(stream, dumps=dumps, layout=layout, groups=groups)
+    return with_patterns(replace(workload, ranks=sum(n for n, _ in pairs), scaling=None), [result])
 
 
 def of_scaled(workload: Workload, ranks: int, rule: str) -> list[Pairs]:
     """Runs of rows of each variable, and then of the opens, on so many ranks."""
-    made = scale(workload, ranks, rule)
-    parse(made.to_text(), "scaled")
-    (dump,) = made.streams[0].steps
+    workload_ = scale(workload, ranks, rule)
+    parse(workload_.to_text(), "scaled")
+    (dump,) = workload_.streams[0].steps
     opens = list(dump.operations[0].runs)
     return [[*v.decomposition.runs] for v in dump.variables] + [opens]
 
@@ -153,8 +153,8 @@ def test_a_rank_computes_as_long_for_a_byte_as_before(
     workload = of_runs(pairs)
     [stream] = patterns_of(workload)
     dumps = tuple(replace(d, compute_s=1.0) for d in stream.dumps)
-    made = scale(with_keys(workload, dumps=dumps), ranks, rule)
-    assert {d.compute_s for d in made.streams[0].steps} == {expected}
+    workload_ = scale(with_keys(workload, dumps=dumps), ranks, rule)
+    assert {d.compute_s for d in workload_.streams[0].steps} == {expected}
 
 
 @pytest.mark.parametrize(
@@ -174,8 +174,8 @@ def test_weak_scaling_leaves_a_transfer(
     [stream] = patterns_of(many)
     [variable] = stream.dumps[0].variables
     dumps = (replace(stream.dumps[0], variables=(replace(variable, type="byte"),)),)
-    made = with_keys(many, transfer_bytes=transfer_bytes, dumps=dumps)
-    assert of_scaled(made, 2, "weak")[0] == expected
+    workload_ = with_keys(many, transfer_bytes=transfer_bytes, dumps=dumps)
+    assert of_scaled(workload_, 2, "weak")[0] == expected
 
 
 @pytest.mark.parametrize("rule", ["strong", "weak"])
@@ -197,8 +197,8 @@ def test_ranks_are_as_late_as_those_at_their_place(
     [stream] = patterns_of(of)
     late = ((5, 0.0), (1, 0.5), (2, 1.25))
     of = with_keys(of, dumps=tuple(replace(d, skew=late) for d in stream.dumps))
-    made = scale(of, ranks, rule).streams[0].steps
-    assert {dump.skew for dump in made} == {expected}
+    workload_ = scale(of, ranks, rule).streams[0].steps
+    assert {dump.skew for dump in workload_} == {expected}
     each = [s for n, s in late for _ in range(n)]
-    found = [s for n, s in made[0].skew for _ in range(n)] or [0.0] * ranks
-    assert found == [each[r * 8 // ranks] for r in range(ranks)]
+    result = [s for n, s in workload_[0].skew for _ in range(n)] or [0.0] * ranks
+    assert result == [each[r * 8 // ranks] for r in range(ranks)]

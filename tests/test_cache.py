@@ -35,22 +35,22 @@ def measured(nodes: int = 1, fsync: bool = True) -> Benchmark:
         command_line=["ior"],
     )
     row["options"] |= {"fsync": fsync, "reorderTasks": True, "blockSize": 512 << 20}
-    made = producers.parse(row, "ior")[1]
-    assert isinstance(made, Benchmark)
+    result = producers.parse(row, "ior")[1]
+    assert isinstance(result, Benchmark)
     where = tuple(Node(name=f"n{k}", ranks=4 // nodes) for k in range(nodes))
-    return replace(made, environment=replace(made.environment, ranks=4, nodes=where))
+    return replace(result, environment=replace(result.environment, ranks=4, nodes=where))
 
 
 def test_reads_of_ior_on_one_node_need_nodes_blocks_or_dropped_caches() -> None:
-    found = cache.may_serve(measured(), 16 * GIB)
-    assert list(found) == ["read"]
+    result = cache.may_serve(measured(), 16 * GIB)
+    assert list(result) == ["read"]
     for words in (
         "use at least 2 nodes",
         "blocks of at least 4.00 GiB (-S Ior.block_bytes)",
         "drop the caches",
     ):
-        assert words in found["read"]
-    assert "--mode accept" not in found["read"]
+        assert words in result["read"]
+    assert "--mode accept" not in result["read"]
     assert cache.may_serve(measured(nodes=2), 16 * GIB) == {}
     assert cache.may_serve(measured(), 2 * GIB) == {}
     assert "ior -e" in cache.may_serve(measured(fsync=False), 16 * GIB)["write"]
@@ -58,7 +58,7 @@ def test_reads_of_ior_on_one_node_need_nodes_blocks_or_dropped_caches() -> None:
 
 def of_player(folder: Path, memory_bytes: int = GIB, **options: Any) -> list[Run]:
     """Seven equal sessions of s3d, with what the cache may serve as their records say it."""
-    made = []
+    items = []
     for k in range(7):
         row = samples.result(workload.get(NAME), **options)
         row["environment"]["started"] = f"2026-01-{k + 1:02d}T00:00:00Z"
@@ -70,20 +70,20 @@ def of_player(folder: Path, memory_bytes: int = GIB, **options: Any) -> list[Run
         played = producers.measured(run)
         assert played is not None
         served = list(cache.may_serve(played, memory_bytes))
-        known = {"node_memory_bytes": memory_bytes, "may_serve": served}
-        made.append(replace(run, cache=known))
-    return made
+        values = {"node_memory_bytes": memory_bytes, "may_serve": served}
+        items.append(replace(run, cache=values))
+    return items
 
 
 def test_a_mark_says_what_would_help_and_not_what_was_done(tmp_path: Path) -> None:
-    made = finding(tmp_path, of_player(tmp_path), at_least="1 MiB/s", workload=NAME)
-    assert made.state == "undecided" and "-S fsync=1" in made.why
+    result = finding(tmp_path, of_player(tmp_path), at_least="1 MiB/s", workload=NAME)
+    assert result.state == "undecided" and "-S fsync=1" in result.why
     flushed = of_player(tmp_path, fsync=True, restart=True)
     assert finding(tmp_path, flushed, at_least="1 MiB/s", workload=NAME).state == "pass"
     mark = {"metric": "restart", "at_most": "1 h", "workload": NAME}
-    made = finding(tmp_path, flushed, **mark)
-    assert made.state == "undecided" and "-S drop_cache=1" in made.why
-    assert "fsync" not in made.why
+    result = finding(tmp_path, flushed, **mark)
+    assert result.state == "undecided" and "-S drop_cache=1" in result.why
+    assert "fsync" not in result.why
     dropped = of_player(tmp_path, fsync=True, restart=True, drop_cache=True)
     assert finding(tmp_path, dropped, **mark).state == "pass"
 
@@ -100,7 +100,7 @@ def test_a_read_of_the_mode_accept_is_told_what_it_lacks(tmp_path: Path) -> None
     runs_ = []
     for k in range(7):
         row["environment"]["started"] = f"2026-01-{k + 1:02d}T00:00:00Z"
-        made = producers.record(
+        run = producers.record(
             samples.write(row, tmp_path / f"{k}.json"),
             producer="ior",
             place=Place(system="sample", partition="disk", environment="gnu"),
@@ -108,18 +108,18 @@ def test_a_read_of_the_mode_accept_is_told_what_it_lacks(tmp_path: Path) -> None
         )
         runs_.append(
             replace(
-                made,
+                run,
                 cache={"node_memory_bytes": 1 << 50, "may_serve": ["read"]},
             )
         )
     mark = {"program": "ior", "workload": "ior-easy", "operation": "read"}
-    made = finding(tmp_path, runs_, at_least="1 B/s", **mark)
-    assert made.state == "undecided"
-    assert "nodes" in made.why and "--mode accept" not in made.why
+    run = finding(tmp_path, runs_, at_least="1 B/s", **mark)
+    assert run.state == "undecided"
+    assert "nodes" in run.why and "--mode accept" not in run.why
     [told] = recording.from_cache(runs_)
     said("page-cache-may-have", told)
     [case] = site_references.cases(runs_)
-    refused = {one.name: one.refused for one in case.references}
+    refused = {item.name: item.refused for item in case.references}
     assert refused["write_bandwidth"] is None
     said("may-come-from-page", str(refused["read_bandwidth"]))
     text = site_references.text("sample", [case], None)
@@ -133,34 +133,34 @@ def test_a_read_of_the_mode_accept_is_told_what_it_lacks(tmp_path: Path) -> None
 @pytest.mark.parametrize("fsync", [True, False])
 def test_references_demand_nothing_that_the_cache_may_serve(tmp_path: Path, fsync: bool) -> None:
     [case] = site_references.cases(of_player(tmp_path, fsync=fsync))
-    found = {one.name: one for one in case.references}
+    values = {item.name: item for item in case.references}
     stored = workload.get(NAME).streams[0].name
     for name in (f"{stored}_bandwidth", "elapsed"):
-        assert bool(found[name].remedy) != fsync
-        assert fsync or "may come from the page cache: flush" in str(found[name].refused)
+        assert bool(values[name].remedy) != fsync
+        assert fsync or "may come from the page cache: flush" in str(values[name].refused)
 
 
 def test_a_volume_below_the_memory_of_the_nodes_is_warned_of(tmp_path: Path) -> None:
     large = of_player(tmp_path, memory_bytes=1 << 20, fsync=True)
     assert finding(tmp_path, large, at_least="1 MiB/s", workload=NAME).warning == ""
     small = of_player(tmp_path, memory_bytes=GIB, fsync=True)
-    made = finding(tmp_path, small, at_least="1 MiB/s", workload=NAME)
-    assert made.state == "pass"
-    said("runs-move-less-than", made.warning)
+    result = finding(tmp_path, small, at_least="1 MiB/s", workload=NAME)
+    assert result.state == "pass"
+    said("runs-move-less-than", result.warning)
     mark = {"at_least": "1 MiB/s", "workload": NAME, "cache": "allowed"}
     assert finding(tmp_path, small, **mark).warning == ""
     for k, run in enumerate(small):
         (tmp_path / str(k)).mkdir()
         runs.write(tmp_path / str(k) / "run.json", run)
-    found = accept(
+    done = accept(
         marks(tmp_path, {"workload": NAME}),
         *(tmp_path / str(k) for k in range(7)),
         "-o",
         tmp_path / "page.html",
     )
-    assert found.exit_code == 0, found.output
-    said("warning-mark", found.stderr, made_warning=made.warning)
-    assert made.warning in (tmp_path / "page.html").read_text()
+    assert done.exit_code == 0, done.output
+    said("warning-mark", done.stderr, made_warning=result.warning)
+    assert result.warning in (tmp_path / "page.html").read_text()
 
 
 def test_the_page_says_what_would_help(tmp_path: Path) -> None:

@@ -78,8 +78,8 @@ def test_an_option_counts_from_the_day_it_is_recorded(
     tmp_path: Path, options: dict[str, Any], word: str
 ) -> None:
     for i, more in enumerate(({}, options)):
-        made = producers.record(OLD / "player.json", identity=Identity(id=str(i)))
-        row = runs.to_row(made)
+        run = producers.record(OLD / "player.json", identity=Identity(id=str(i)))
+        row = runs.to_row(run)
         row["producer"]["options"] = row["producer"]["options"] | more
         samples.write(later(row, i + 1), tmp_path / str(i) / "run.json")
     measured, _ = conditions.load(producers.find([tmp_path]))
@@ -101,10 +101,10 @@ def test_what_differs_in_the_software_only_is_told_once(tmp_path: Path) -> None:
 
 def test_striping_that_options_and_storage_both_state_is_told_once(tmp_path: Path) -> None:
     for count in (2, 4):
-        made = producers.record(
+        run = producers.record(
             OLD / "player.json", identity=Identity(id=str(count)), asked={"stripe_count": count}
         )
-        row = runs.to_row(made)
+        row = runs.to_row(run)
         row["producer"]["options"] = row["producer"]["options"] | {"stripe_count": count}
         samples.write(later(row, count), tmp_path / str(count) / "run.json")
     (case,) = cases_in(tmp_path)
@@ -113,8 +113,8 @@ def test_striping_that_options_and_storage_both_state_is_told_once(tmp_path: Pat
 
 def test_arms_are_never_pooled(tmp_path: Path) -> None:
     for i, arm in enumerate(("replica", "without-darshan")):
-        made = producers.record(OLD / "player.json", identity=Identity(id=str(i), arm=arm))
-        samples.write(later(runs.to_row(made), i + 1), tmp_path / arm / "run.json")
+        run = producers.record(OLD / "player.json", identity=Identity(id=str(i), arm=arm))
+        samples.write(later(runs.to_row(run), i + 1), tmp_path / arm / "run.json")
     (case,) = cases_in(tmp_path)
     assert sorted(c.facts for c in case.conditions) == [("replica",), ("without-darshan",)]
 
@@ -146,8 +146,8 @@ def test_pairs_are_the_rounds_that_records_state(tmp_path: Path) -> None:
     (case,) = cases_in(tmp_path)
     (row,) = accuracy_rows.accuracies(case)
     assert (row.rounds, row.unpaired) == (2, 0)
-    for found in row.errors.values():
-        ends = (found.error.low, found.error.high)
+    for value in row.errors.values():
+        ends = (value.error.low, value.error.high)
         assert ends == pytest.approx((0, 0), abs=1e-6)
 
 

@@ -32,9 +32,9 @@ def test_records_are_written_beside_the_results(tmp_path: Path) -> None:
     said("migrated-up-date-failed", done.output.splitlines()[-1], FIXTURES=len(FIXTURES))
     for path in FIXTURES:
         assert (folder / path.stem / "result.json").read_bytes() == path.read_bytes()
-        made = runs.load(folder / path.stem / "run.json")
-        assert made.measurement == json.loads(path.read_text())
-        assert (made.place.system, made.identity.campaign) == ("s", "first")
+        run = runs.load(folder / path.stem / "run.json")
+        assert run.measurement == json.loads(path.read_text())
+        assert (run.place.system, run.identity.campaign) == ("s", "first")
     again = migrate(folder)
     said("migrated-up-date-failed-2", again.output.splitlines()[-1], FIXTURES=2 * len(FIXTURES))
 
@@ -45,9 +45,9 @@ def test_in_place_keeps_the_measurement_in_the_record(tmp_path: Path) -> None:
     assert done.exit_code == 0, done.output
     for path in FIXTURES:
         assert [p.name for p in (folder / path.stem).iterdir()] == ["result.json"]
-        made = producers.load(folder / path.stem / "result.json")
-        assert made.measurement == json.loads(path.read_text())
-        assert made == producers.record(path)
+        run = producers.load(folder / path.stem / "result.json")
+        assert run.measurement == json.loads(path.read_text())
+        assert run == producers.record(path)
 
 
 def test_a_file_of_another_name_gets_a_record_of_its_own(tmp_path: Path) -> None:

@@ -37,31 +37,31 @@ def apart(n: int) -> list[int]:
 
 def test_a_few_nights_apart_are_judged_by_what_is_stated() -> None:
     before, after = [0.0, 0.1], [-0.5, -0.4, -0.6]
-    found = night_statistics.measure(side(before), side(after, apart(3)))
+    change = night_statistics.measure(side(before), side(after, apart(3)))
     error = math.sqrt((0.01 + 0.0025) * (1 / 2 + 1 / 3))  # a repetition differs by half a night
-    assert found.step == pytest.approx(np.mean(after) - np.mean(before))
-    assert found.p == pytest.approx(2 * stats.norm.sf(-found.step / error))
-    assert found.interval() == pytest.approx(
-        np.exp(found.step + np.array([-1, 1]) * 1.959964 * error)
+    assert change.step == pytest.approx(np.mean(after) - np.mean(before))
+    assert change.p == pytest.approx(2 * stats.norm.sf(-change.step / error))
+    assert change.interval() == pytest.approx(
+        np.exp(change.step + np.array([-1, 1]) * 1.959964 * error)
     )
-    assert (found.nights, found.sessions, found.shared) == ((2, 3), (2, 3), 0)
+    assert (change.nights, change.sessions, change.shared) == ((2, 3), (2, 3), 0)
 
 
 def test_nights_in_turn_are_those_of_the_paired_t_test() -> None:
     dice = np.random.default_rng(1)
     level = dice.normal(0, 0.5, 10)
     before, after = level + dice.normal(0, 0.05, 10), level + dice.normal(-0.1, 0.05, 10)
-    found = night_statistics.measure(side(before), side(after))
-    assert found.p == pytest.approx(stats.ttest_rel(before, after).pvalue, rel=1e-3)
-    assert found.freedom == pytest.approx([9], rel=1e-3)
+    change = night_statistics.measure(side(before), side(after))
+    assert change.p == pytest.approx(stats.ttest_rel(before, after).pvalue, rel=1e-3)
+    assert change.freedom == pytest.approx([9], rel=1e-3)
 
 
 def test_sessions_of_one_night_are_those_of_the_t_test() -> None:
     dice = np.random.default_rng(2)
     before, after = dice.normal(0, 0.03, 6), dice.normal(-0.1, 0.03, 5)
-    found = night_statistics.measure(side(before, [0] * 6), side(after, [0] * 5))
-    assert found.freedom == pytest.approx([9], rel=1e-3)
-    assert found.p == pytest.approx(stats.ttest_ind(before, after).pvalue, rel=1e-3)
+    change = night_statistics.measure(side(before, [0] * 6), side(after, [0] * 5))
+    assert change.freedom == pytest.approx([9], rel=1e-3)
+    assert change.p == pytest.approx(stats.ttest_ind(before, after).pvalue, rel=1e-3)
 
 
 def test_any_design_is_that_of_generalized_least_squares() -> None:
@@ -72,22 +72,22 @@ def test_any_design_is_that_of_generalized_least_squares() -> None:
         at = np.unique(dice.integers(0, 5, count), return_inverse=True)[1]
         sides = np.r_[0, 1, dice.integers(0, 2, count - 2)]
         y = dice.normal(0, 0.1, count)
-        one, other = (side(y[sides == k], at[sides == k].tolist()) for k in (0, 1))
-        found = night_statistics.measure(one, other)
-        scatter, known = found.scatter, found.scatter.session_known
-        sessions = [scatter.session] if known else []
-        if not known or len(found.error) > 1:
-            more = 0.01 * (found.shared > 0) * (CHOICE if known else 1)
+        item, other = (side(y[sides == k], at[sides == k].tolist()) for k in (0, 1))
+        change = night_statistics.measure(item, other)
+        scatter, expected = change.scatter, change.scatter.session_known
+        sessions = [scatter.session] if expected else []
+        if not expected or len(change.error) > 1:
+            more = 0.01 * (change.shared > 0) * (CHOICE if expected else 1)
             sessions.append(scatter.noise + more)
         x = np.eye(2)[sides]
-        for error, session in zip(found.error, sessions, strict=True):
+        for error, session in zip(change.error, sessions, strict=True):
             v = session * np.eye(count) + scatter.night * (at[:, None] == at[None, :])
             inside = np.linalg.inv(x.T @ np.linalg.solve(v, x))
             if math.isfinite(error):
                 assert error == pytest.approx(math.sqrt(np.array([1, -1]) @ inside @ [1, -1]))
             if session == sessions[0]:
                 low, high = inside @ x.T @ np.linalg.solve(v, y)
-                assert found.step == pytest.approx(high - low)
+                assert change.step == pytest.approx(high - low)
 
 
 @pytest.mark.parametrize("scale", [0.0, 1e-9, 50.0])
@@ -122,22 +122,22 @@ def test_from_eight_nights_on_those_seen_count() -> None:
 @pytest.mark.parametrize("at", [list(range(6)), apart(6)])
 def test_decisions(at: list[int]) -> None:
     rule = Rule(nights=0.02)
-    found = [
+    change = [
         night_statistics.measure(
             side([0.001 * (-1) ** i for i in range(6)]), side([step] * 6, at), rule
         )
         for step in (-0.7, 0.7, 0.01, -0.7)
     ]
-    assert night_statistics.decide(found, rule) == [SLOWER, FASTER, WITHIN, SLOWER]
-    one = [night_statistics.measure(side([0.0]), side([-0.2], [9]))]
-    assert night_statistics.decide(one) == [UNDECIDED] and night_statistics.decide([]) == []
+    assert night_statistics.decide(change, rule) == [SLOWER, FASTER, WITHIN, SLOWER]
+    change_ = [night_statistics.measure(side([0.0]), side([-0.2], [9]))]
+    assert night_statistics.decide(change_) == [UNDECIDED] and night_statistics.decide([]) == []
 
 
 def test_many_figures_are_decided_by_the_rate_of_false_discoveries() -> None:
     p = np.random.default_rng(6).beta(0.2, 3, (50, 12)) ** 2
     states = night_statistics.states(np.full(p.shape, -1.0), p, np.ones(p.shape), Rule())
-    known = np.array([stats.false_discovery_control(row) for row in p]) <= 0.01
-    assert ((states == STATES.index(SLOWER)) == known).all() and 0 < known.mean() < 1
+    expected = np.array([stats.false_discovery_control(row) for row in p]) <= 0.01
+    assert ((states == STATES.index(SLOWER)) == expected).all() and 0 < expected.mean() < 1
 
 
 def test_the_level_of_one_side_and_its_variability() -> None:
@@ -165,11 +165,11 @@ def test_what_can_be_found_is_found(in_turn: bool, blocks: int) -> None:
     levels = dice.normal(0, 0.1, (1000, at.max() + 1))[:, at] + dice.normal(
         0, 0.02, (1000, len(at))
     )
-    one = night_statistics.estimate(
+    item = night_statistics.estimate(
         levels + math.log1p(-loss) * sides, sides, at, np.zeros(levels.shape), Rule()
     )
-    p = night_statistics.student_p(one.step, one.error, one.freedom).min(axis=0)
-    assert ((p <= 0.01) & (one.step < 0)).mean() >= 0.92
+    p = night_statistics.student_p(item.step, item.error, item.freedom).min(axis=0)
+    assert ((p <= 0.01) & (item.step < 0)).mean() >= 0.92
     fewest = night_statistics.needed(scatter, in_turn, 1, Rule(limit=loss))
     assert fewest is not None and fewest <= blocks
 
@@ -182,12 +182,12 @@ def test_what_is_found_over_time_depends_on_no_later_session(per_night: int) -> 
     series = side(levels, [i // per_night for i in range(48)])
     whole = night_statistics.changes(series, figures=20)
     assert len(whole) == 2 and abs(whole[0] - 12) <= 1 and abs(whole[1] - 36) <= 1
-    found: list[int] = []
+    items: list[int] = []
     for end in range(1, 49):
         now = night_statistics.changes(series[:end], figures=20)
-        assert now[: len(found)] == found
-        found = now
-    assert found == whole
+        assert now[: len(items)] == items
+        items = now
+    assert items == whole
 
 
 def test_a_drift_is_told_from_a_step() -> None:

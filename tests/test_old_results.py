@@ -38,7 +38,7 @@ def values(case: Case) -> dict[str, Any]:
     """What the page shows of a case, as the golden file has it."""
     rows = [page._stream_row(case, c, n) for c in case.conditions for n in c.stream_names()]
     verdicts = [metrics.verdict(c) for c in case.conditions]
-    made = {
+    figure_ = {
         "places": case.places,
         "ranks": case.ranks,
         "repetitions": [c.repetitions for c in case.conditions],
@@ -49,11 +49,11 @@ def values(case: Case) -> dict[str, Any]:
     if case.programs:
         parts = [accuracy_rows.parts(c) for c in case.conditions]
         names = ("communication_s", "io_s", "rest_s", "ranks")
-        return made | {
+        return figure_ | {
             "throughputs": [accuracy_rows.throughputs(c) for c in case.conditions],
             "processes": [{n: getattr(p, n).tolist() for n in names} for p in parts],
         }
-    return made | {
+    return figure_ | {
         "dumps": plain(page._dump_rows(case)),
         "pauses": plain(list(metrics.kept_pauses(case))),
     }

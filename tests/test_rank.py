@@ -60,9 +60,9 @@ def test_jobs_are_in_order_of_their_time_or_bytes(folder: Path, tmp_path: Path) 
 def test_the_numbers_are_those_of_the_logs(folder: Path, tmp_path: Path) -> None:
     out, table = tmp_path / "rank.json", tmp_path / "rank.csv"
     assert ranked(folder, "--json", out, "--csv", table).exit_code == 0
-    made = json.loads(out.read_text())
-    first, last = made["jobs"][0], made["jobs"][-1]
-    assert (made["logs"], made["unreadable_logs"]) == (7, 0)
+    row_ = json.loads(out.read_text())
+    first, last = row_["jobs"][0], row_["jobs"][-1]
+    assert (row_["logs"], row_["unreadable_logs"]) == (7, 0)
     assert (first["logs"], first["processes"], first["opens"]) == (4, 1, 8)
     assert (first["written_bytes"], first["read_bytes"]) == (16 * MIB, 4 * MIB)
     assert (first["io_s"], first["process_s"], first["io_fraction"]) == (8.0, 400.0, 0.02)
@@ -70,7 +70,7 @@ def test_the_numbers_are_those_of_the_logs(folder: Path, tmp_path: Path) -> None
     assert (last["io_fraction"], last["unfinished_logs"]) == (None, 1)
     with table.open(newline="") as file:
         rows = list(csv.DictReader(file))
-    assert [row["job"] for row in rows] == [str(row["job"]) for row in made["jobs"]]
+    assert [row["job"] for row in rows] == [str(row["job"]) for row in row_["jobs"]]
     assert rows[0]["written_bytes"] == str(16 * MIB)
 
 
@@ -154,9 +154,9 @@ def test_a_copied_log_counts_once(tmp_path: Path) -> None:
     done = ranked(folder, "--json", out)
     assert done.exit_code == 0 and said("job-logs-mib", done.stdout)
     said("copies-logs-left-out", done.stderr)
-    made = json.loads(out.read_text())
-    assert (made["logs"], made["copied_logs"], made["jobs"][0]["logs"]) == (5, 2, 3)
-    assert made["jobs"][0]["written_bytes"] == 12 * MIB
+    row = json.loads(out.read_text())
+    assert (row["logs"], row["copied_logs"], row["jobs"][0]["logs"]) == (5, 2, 3)
+    assert row["jobs"][0]["written_bytes"] == 12 * MIB
 
 
 def test_modules_that_are_not_decoded_are_marked(tmp_path: Path) -> None:
@@ -189,13 +189,13 @@ def test_a_recompressed_log_of_modules_that_are_not_decoded_counts_once(tmp_path
 
 def test_files_of_the_user_are_replaced_only_if_asked(folder: Path, tmp_path: Path) -> None:
     for option in ("--json", "--csv"):
-        mine = tmp_path / "mine"
-        mine.write_text("mine")
-        done = ranked(folder, option, mine)
-        assert done.exit_code == 2 and mine.read_text() == "mine"
-        said("exists-already-choose-another", done.stderr, mine=mine)
-        assert ranked(folder, option, mine, "--force").exit_code == 0
-        assert mine.read_text() != "mine"
+        path = tmp_path / "mine"
+        path.write_text("mine")
+        done = ranked(folder, option, path)
+        assert done.exit_code == 2 and path.read_text() == "mine"
+        said("exists-already-choose-another", done.stderr, mine=path)
+        assert ranked(folder, option, path, "--force").exit_code == 0
+        assert path.read_text() != "mine"
 
 
 def test_names_in_a_table_are_no_formulas_and_no_escapes(tmp_path: Path) -> None:
@@ -235,9 +235,9 @@ def test_memory_grows_by_little_with_the_logs_of_a_job(tmp_path: Path) -> None:
     gc.set_threshold(1)  # what is garbage does not count
     for count in (10, 60) * 3:  # caches, and tables of the interpreter, grow in some of the runs
         tracemalloc.start()
-        found = rank(paths[:count])
+        done = rank(paths[:count])
         peaks[count].append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
-        assert (len(found.jobs), found.jobs[0].logs) == (1, count)
+        assert (len(done.jobs), done.jobs[0].logs) == (1, count)
     gc.set_threshold(*thresholds)
     assert min(peaks[60]) - min(peaks[10]) < 50 * 500  # a name and a digest for each

@@ -115,8 +115,8 @@ def test_names_from_records_leave_no_folder(tmp_path: Path) -> None:
         path = store.keep(made(session=text or None, case=str(i)), tmp_path / "kept")
         assert path.resolve().is_relative_to(tmp_path / "kept") and path.is_file()
     assert len({p.parent.name for p in (tmp_path / "kept").rglob("*.gz")}) == len(hostile)
-    found = index.of_folder(tmp_path / "kept")
-    assert {row[0] for row in found.select(["session"])} == {t or None for t in hostile}
+    database = index.of_folder(tmp_path / "kept")
+    assert {row[0] for row in database.select(["session"])} == {t or None for t in hostile}
 
 
 def test_the_index_is_made_again(site: Path) -> None:
@@ -148,12 +148,12 @@ def test_an_index_of_another_version_is_made_again(
 
 
 def test_the_index_follows_the_files(site: Path) -> None:
-    found = index.of_folder()
+    database = index.of_folder()
     store.keep(made(session="cccc-3", time="2026-01-03T01:00:00Z"))
     next(site.glob("aaaa-1/*")).unlink()
-    found.update(site)
-    assert len(list(found.select(["run"]))) == 4
-    assert {row[0] for row in found.select(["session"])} == {"aaaa-1", "bbbb-2", "cccc-3"}
+    database.update(site)
+    assert len(list(database.select(["run"]))) == 4
+    assert {row[0] for row in database.select(["session"])} == {"aaaa-1", "bbbb-2", "cccc-3"}
 
 
 @pytest.mark.parametrize(
@@ -198,8 +198,8 @@ def test_a_session_has_no_name_of_a_file_of_the_folder(session: str, site: Path)
     path = store.keep(made(session=session, time="2026-01-04T01:00:00Z"), site)
     assert path.is_file() and path.parent.name != session
     again = store.keep(made(session="dddd", time="2026-01-05T01:00:00Z"), site)
-    found = index.of_folder(site)
-    assert len(list(found.select(["run"]))) == before + 2 and again.is_file()
+    database = index.of_folder(site)
+    assert len(list(database.select(["run"]))) == before + 2 and again.is_file()
     assert cli("records", "list", f"session:{session}").exit_code == 0
     assert cli("records", "verify").exit_code == 0
 
@@ -213,8 +213,8 @@ def test_a_bomb_is_no_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_the_table_has_a_row_for_each_sample_and_each_run_without(site: Path) -> None:
-    found = index.of_folder()
-    whole = table.of_samples(found)
+    database = index.of_folder()
+    whole = table.of_samples(database)
     run = made()
     assert len(whole) == 3 * len(run.samples) + 1
     (lost,) = whole.filter(whole["failed"]).to_dicts()
@@ -223,10 +223,10 @@ def test_the_table_has_a_row_for_each_sample_and_each_run_without(site: Path) ->
     assert {tag for tags in whole["tags"] for tag in tags} == {"nightly", "quick"}
     dumps = whole.filter(whole["metric"].cast(str) == "dump_bandwidth_bytes_per_s")
     expected = [s.value for s in run.samples if s.metric == "dump_bandwidth_bytes_per_s"]
-    one = dumps.filter(dumps["run"] == dumps["run"][0])
-    assert one["value"].to_list() == expected
-    assert one["position"].to_list()[:2] == [0, 1]
-    part = table.of_samples(found, *select.parse("aaaa-1", found))
+    item = dumps.filter(dumps["run"] == dumps["run"][0])
+    assert item["value"].to_list() == expected
+    assert item["position"].to_list()[:2] == [0, 1]
+    part = table.of_samples(database, *select.parse("aaaa-1", database))
     assert part["session"].unique().to_list() == ["aaaa-1"]
 
 
@@ -236,9 +236,9 @@ def test_copies_of_one_run_count_once(site: Path, tmp_path: Path) -> None:
     row["identity"]["session"] = None
     runs.write(tmp_path / "run.json", runs.from_row(row, "x"))
     assert "1 kept" in cli("records", "import", tmp_path / "run.json").stdout
-    found = index.of_folder()
-    assert len(list(found.select(["run"]))) == 4
-    assert None not in {row[0] for row in found.select(["session"])}
+    database = index.of_folder()
+    assert len(list(database.select(["run"]))) == 4
+    assert None not in {row[0] for row in database.select(["session"])}
 
 
 def test_one_measurement_under_another_name_is_one_run(site: Path) -> None:
@@ -249,10 +249,10 @@ def test_one_measurement_under_another_name_is_one_run(site: Path) -> None:
     lost = replace(whole.identity, id="f" * 16, session="lost")
     failure = replace(whole.producer, failure="no space left", exit_status=1)
     store.keep(replace(whole, identity=lost, producer=failure))
-    found = index.of_folder()
-    (row,) = found.select(("run", "failed"), "time >= '2026-01-04'")
+    database = index.of_folder()
+    (row,) = database.select(("run", "failed"), "time >= '2026-01-04'")
     assert row == ("f" * 16, 1)
-    assert len(list(found.select(["run"]))) == 5
+    assert len(list(database.select(["run"]))) == 5
     assert len(producers.load_all(producers.find([site]))) == 5
     done = cli("records", "prune", "--older-than", "2027-01-01")
     assert "8 records" in done.stdout, "a copy is a file, too"
@@ -293,8 +293,8 @@ def test_samples_need_a_measurement(site: Path) -> None:
     ],
 )
 def test_words_select_runs(site: Path, word: str, count: int) -> None:
-    found = index.of_folder()
-    assert len(list(found.select(["run"], *select.parse(word, found)))) == count
+    database = index.of_folder()
+    assert len(list(database.select(["run"], *select.parse(word, database)))) == count
     done = cli("records", "list", "--runs", "--json", word)
     assert len(done.stdout.splitlines()) == count
 
@@ -382,9 +382,9 @@ def damage(path: Path, month: int = 0) -> None:
 
 def counting(*words: str) -> list[str]:
     """Files of records that cannot be read and that one of the words may select."""
-    found = index.of_folder()
-    where = select.any_of([select.parse(word, found) for word in words])
-    return sorted(found.unread_files(*where))
+    database = index.of_folder()
+    where = select.any_of([select.parse(word, database) for word in words])
+    return sorted(database.unread_files(*where))
 
 
 def test_a_record_that_cannot_be_read_counts_where_it_may_belong(site: Path) -> None:
@@ -441,9 +441,9 @@ def test_one_of_two_records_with_one_identifier_is_set_aside(site: Path) -> None
     forged = store.keep(replace(other, identity=replace(other.identity, id=whole.identity.id)))
     said("records-set-aside-2", cli("records", "set-aside", "--yes").stdout)
     assert cli("records", "set-aside", forged, "--yes").exit_code == 0
-    found = index.of_folder()
-    assert not found.unread
-    assert list(found.select(("session",), "time = '2026-01-04T01:00:00Z'")) == [("aaaa-0",)]
+    database = index.of_folder()
+    assert not database.unread
+    assert list(database.select(("session",), "time = '2026-01-04T01:00:00Z'")) == [("aaaa-0",)]
 
 
 def test_a_copy_hides_no_failure(site: Path) -> None:
@@ -453,8 +453,8 @@ def test_a_copy_hides_no_failure(site: Path) -> None:
     store.keep(run)
     store.keep(forged)
     for _ in range(2):
-        found = index.of_folder().select(("failed",), "run = ?", (run.identity.id,))
-        assert (1,) in list(found)
+        database = index.of_folder().select(("failed",), "run = ?", (run.identity.id,))
+        assert (1,) in list(database)
         (site / "index.sqlite").unlink()
     told: list[Path] = []
     kept = producers.load_all(producers.find([site]), unread=lambda path, _: told.append(path))
@@ -467,11 +467,11 @@ def test_an_edited_copy_of_a_run_leaves_neither(site: Path) -> None:
     other = made(session="bbbb-9", time="2026-01-04T01:00:00Z")
     store.keep(whole)
     store.keep(replace(other, identity=replace(other.identity, id=whole.identity.id)))
-    found = index.of_folder()
-    assert not list(found.select(("run",), "time = '2026-01-04T01:00:00Z'"))
-    assert len(list(found.select(("run",), "time = '2026-01-04T01:00:00Z'", copies=True))) == 2
+    database = index.of_folder()
+    assert not list(database.select(("run",), "time = '2026-01-04T01:00:00Z'"))
+    assert len(list(database.select(("run",), "time = '2026-01-04T01:00:00Z'", copies=True))) == 2
     assert json.loads(cli("records", "show", whole.identity.id).stdout)
-    told = [message for message in found.unread if "has other content" in message]
+    told = [message for message in database.unread if "has other content" in message]
     assert len(told) == 2 and whole.identity.id in told[0] and "aaaa-0" in told[0]
     by_files: list[str] = []
     producers.load_all(producers.find([site]), unread=lambda _, e: by_files.append(str(e)))
@@ -606,9 +606,9 @@ def test_a_hostile_path_is_one_plain_message(command: list[str], tmp_path: Path)
 
 
 def faults(of: Path) -> list[str]:
-    found = ledger.audit(of)
-    assert found is not None
-    return [f"{fault.file}: {fault.what}" for fault in found.faults]
+    audit = ledger.audit(of)
+    assert audit is not None
+    return [f"{fault.file}: {fault.what}" for fault in audit.faults]
 
 
 def test_a_full_disk_leaves_no_half_line_in_the_ledger(

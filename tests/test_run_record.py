@@ -37,13 +37,13 @@ def test_there_is_a_fixture_of_every_shape_that_result_1_had() -> None:
 
 @pytest.mark.parametrize("path", FIXTURES, ids=lambda p: p.stem)
 def test_an_old_result_becomes_a_record_that_reads_back(path: Path, tmp_path: Path) -> None:
-    made = producers.record(path)
-    runs.write(tmp_path / "run.json", made)
-    assert runs.load(tmp_path / "run.json") == made == producers.load(tmp_path / "run.json")
-    assert made.measurement == json.loads(path.read_text()), "the measurement is kept as it was"
-    assert made.identity.arm == {"p": "replica", "s": "skeleton", "a": "application"}[path.stem[0]]
-    assert made.place.nodes[0].name == "node1"
-    assert made.producer.workload is not None and not made.failed
+    run = producers.record(path)
+    runs.write(tmp_path / "run.json", run)
+    assert runs.load(tmp_path / "run.json") == run == producers.load(tmp_path / "run.json")
+    assert run.measurement == json.loads(path.read_text()), "the measurement is kept as it was"
+    assert run.identity.arm == {"p": "replica", "s": "skeleton", "a": "application"}[path.stem[0]]
+    assert run.place.nodes[0].name == "node1"
+    assert run.producer.workload is not None and not run.failed
 
 
 def test_programs_without_the_application_s_name_get_it_from_their_own() -> None:
@@ -61,11 +61,11 @@ def test_programs_without_the_application_s_name_get_it_from_their_own() -> None
 
 def test_samples_of_the_player() -> None:
     """Bytes and seconds of the streams, added up by hand from the fixture."""
-    made = producers.record(OLD / "player-verify.json")
+    run = producers.record(OLD / "player-verify.json")
     row = json.loads((OLD / "player-verify.json").read_text())
     stream = row["repetitions"][1]["streams"][0]
-    mine = [s for s in made.samples if s.stream == stream["name"] and s.repetition == 1]
-    by_metric = {s.metric: s for s in mine}
+    items = [s for s in run.samples if s.stream == stream["name"] and s.repetition == 1]
+    by_metric = {s.metric: s for s in items}
     ends = [
         (min(p["first_start_s"] for p in d["phases"]), max(p["last_end_s"] for p in d["phases"]))
         for d in stream["dumps"]
@@ -90,22 +90,22 @@ def test_samples_of_the_player() -> None:
     )
     assert by_metric["close_s"].value == pytest.approx(close_s)
     assert by_metric["close_s"].better == "lower"
-    dumps = [s.value for s in mine if s.metric == "dump_bandwidth_bytes_per_s"]
+    dumps = [s.value for s in items if s.metric == "dump_bandwidth_bytes_per_s"]
     assert dumps == pytest.approx(
         [d["bytes"] / (end - start) for d, (start, end) in zip(stream["dumps"], ends, strict=True)]
     )
-    whole = [s.value for s in made.samples if s.metric == "elapsed_s" and s.stream is None]
+    whole = [s.value for s in run.samples if s.metric == "elapsed_s" and s.stream is None]
     assert whole == [r["elapsed_s"] for r in row["repetitions"]]
 
 
 def test_samples_of_a_program_say_where_time_went() -> None:
-    made = producers.record(OLD / "skeleton.json")
-    measured = producers.measured(made)
+    run = producers.record(OLD / "skeleton.json")
+    measured = producers.measured(run)
     assert measured is not None
     dump = measured.repetitions[0].streams[0].dumps[0]
     assert isinstance(dump, ProgramDump)
-    found = [s.value for s in made.samples if s.metric == "process_io_s" and s.repetition == 0]
-    assert found == pytest.approx([sum(dump.processes.io_s) / 2])
+    items = [s.value for s in run.samples if s.metric == "process_io_s" and s.repetition == 0]
+    assert items == pytest.approx([sum(dump.processes.io_s) / 2])
 
 
 # Conditions
@@ -116,15 +116,15 @@ def of(row: dict[str, Any], tmp_path: Path, name: str = "result.json", **more: A
 
 
 def test_what_identifies_and_what_was_measured_is_no_condition(tmp_path: Path) -> None:
-    made = samples.per_process()
+    workload_ = samples.per_process()
     first = of(
-        samples.result(made, seed=1),
+        samples.result(workload_, seed=1),
         tmp_path,
         identity=Identity(session="a", round=0),
         place=Place(job_id="17", scratch="/x"),
     )
     second = of(
-        samples.result(made, seed=2),
+        samples.result(workload_, seed=2),
         tmp_path,
         identity=Identity(session="b", round=1),
         place=Place(job_id="18", scratch="/y"),
@@ -141,28 +141,28 @@ def test_what_identifies_and_what_was_measured_is_no_condition(tmp_path: Path) -
 
 def test_every_other_key_of_a_record_counts(tmp_path: Path) -> None:
     """Options that nobody has heard of, too."""
-    made = of(samples.result(samples.per_process()), tmp_path)
+    row = of(samples.result(samples.per_process()), tmp_path)
     changed = {
-        "place.system": replace(made, place=replace(made.place, system="x")),
-        "place.nodes": replace(made, place=replace(made.place, nodes=(Node(name="a", ranks=8),))),
+        "place.system": replace(row, place=replace(row.place, system="x")),
+        "place.nodes": replace(row, place=replace(row.place, nodes=(Node(name="a", ranks=8),))),
         "storage.asked.stripe_count": replace(
-            made, storage=replace(made.storage, asked={"stripe_count": 4})
+            row, storage=replace(row.storage, asked={"stripe_count": 4})
         ),
         "storage.applied.stripe_count": replace(
-            made, storage=replace(made.storage, applied={"stripe_count": 4, "targets": [1]})
+            row, storage=replace(row.storage, applied={"stripe_count": 4, "targets": [1]})
         ),
         "storage.server_version": replace(
-            made, storage=replace(made.storage, server_version="2.15")
+            row, storage=replace(row.storage, server_version="2.15")
         ),
-        "software.mpi": replace(made, software=replace(made.software, mpi="other")),
+        "software.mpi": replace(row, software=replace(row.software, mpi="other")),
         "producer.options.unheard_of": replace(
-            made,
-            producer=replace(made.producer, options=made.producer.options | {"unheard_of": 3}),
+            row,
+            producer=replace(row.producer, options=row.producer.options | {"unheard_of": 3}),
         ),
     }
     for key, other in changed.items():
-        pair = [runs.condition(made), runs.condition(other)]
-        assert [list(one) for one in runs.differences(pair)] == [[key], [key]]
+        pair = [runs.condition(row), runs.condition(other)]
+        assert [list(run) for run in runs.differences(pair)] == [[key], [key]]
         assert runs.short_hash(pair[0]) != runs.short_hash(pair[1])
 
 
@@ -171,13 +171,13 @@ def test_every_other_key_of_a_record_counts(tmp_path: Path) -> None:
 
 def test_a_record_keeps_its_turn_and_others_have_no_such_key(tmp_path: Path) -> None:
     """Records of earlier versions remain valid, and a turn is no condition."""
-    made = producers.record(OLD / "player-verify.json")
-    row = json.loads(json.dumps(runs.to_row(made)))
+    run = producers.record(OLD / "player-verify.json")
+    row = json.loads(json.dumps(runs.to_row(run)))
     assert "turn" not in row["identity"]
-    of_turn = replace(made, identity=replace(made.identity, turn="upgrade/3"))
+    of_turn = replace(run, identity=replace(run.identity, turn="upgrade/3"))
     runs.write(tmp_path / "run.json", of_turn)
     assert runs.load(tmp_path / "run.json") == of_turn
-    assert runs.condition(of_turn) == runs.condition(made)
+    assert runs.condition(of_turn) == runs.condition(run)
     (read,) = index.of_files([tmp_path / "run.json"]).select(("turn",))
     assert read == ("upgrade/3",)
     row["identity"]["turn"] = "three"
@@ -186,7 +186,7 @@ def test_a_record_keeps_its_turn_and_others_have_no_such_key(tmp_path: Path) -> 
 
 
 def test_a_failed_run_has_a_record_without_a_measurement(tmp_path: Path) -> None:
-    made = producers.record(
+    run = producers.record(
         tmp_path / "none.json",
         place=Place(system="s", partition="p"),
         identity=Identity(case="replay", round=2),
@@ -194,19 +194,17 @@ def test_a_failed_run_has_a_record_without_a_measurement(tmp_path: Path) -> None
         failure="the player ended with status 1: disk full",
         options={"method": "posix"},
     )
-    runs.write(tmp_path / "run.json", made)
+    runs.write(tmp_path / "run.json", run)
     back = runs.load(tmp_path / "run.json")
-    assert back == made and back.failed and back.measurement is None and back.samples == ()
+    assert back == run and back.failed and back.measurement is None and back.samples == ()
     assert (back.identity.arm, back.producer.name) == ("replica", "player")
     assert back.producer.exit_status == 1 and len(back.identity.id) == runs.ID_DIGITS
     assert producers.measured(back) is None
 
 
 def test_a_run_that_measured_and_yet_failed_keeps_its_measurement(tmp_path: Path) -> None:
-    made = of(
-        samples.result(samples.per_process()), tmp_path, failure="asked 4 stripes, applied 1"
-    )
-    assert made.failed and made.measurement is not None and made.samples
+    row = of(samples.result(samples.per_process()), tmp_path, failure="asked 4 stripes, applied 1")
+    assert row.failed and row.measurement is not None and row.samples
 
 
 def spoiled(change: Any) -> dict[str, Any]:
@@ -267,8 +265,8 @@ def test_a_measurement_is_no_record_and_the_message_says_what_to_do() -> None:
 
 
 def test_a_record_that_breaks_its_contract_is_not_written(tmp_path: Path) -> None:
-    made = producers.record(OLD / "player.json")
-    bad = replace(made, producer=replace(made.producer, exit_status="one"))  # type: ignore[arg-type]
+    run = producers.record(OLD / "player.json")
+    bad = replace(run, producer=replace(run.producer, exit_status="one"))  # type: ignore[arg-type]
     with raises(UnderstudyError, "exit-statusis-type-integer"):
         runs.write(tmp_path / "run.json", bad)
     assert list(tmp_path.iterdir()) == []
@@ -299,8 +297,8 @@ def bare(value: Any) -> Any:
 
 
 def schemas() -> dict[str, Path]:
-    found = [*SCHEMAS.glob("*.schema.json"), *(SCHEMAS / "old").glob("*.schema.json")]
-    return {json.loads(path.read_text())["$id"]: path for path in found}
+    items = [*SCHEMAS.glob("*.schema.json"), *(SCHEMAS / "old").glob("*.schema.json")]
+    return {json.loads(path.read_text())["$id"]: path for path in items}
 
 
 def test_a_published_schema_does_not_change() -> None:
@@ -308,11 +306,11 @@ def test_a_published_schema_does_not_change() -> None:
     versions = json.loads((SCHEMAS / "versions.json").read_text())
     for name, path in schemas().items():
         assert name in versions, f"{path.name}: add {name}: null to schemas/versions.json"
-        made = schema.digest(bare(json.loads(path.read_text())))
-        assert versions[name] in (None, made), (
+        result = schema.digest(bare(json.loads(path.read_text())))
+        assert versions[name] in (None, result), (
             f"{path.name}: {name} is released and may not change. Give the new shape the next "
             f"number, move the old file to schemas/old/ with fixtures, write the migration. "
-            f"(null in versions.json: not released yet; at the release it becomes {made}.)"
+            f"(null in versions.json: not released yet; at the release it becomes {result}.)"
         )
 
 
@@ -349,8 +347,8 @@ MEASUREMENTS = sorted(p for p in GOLDEN.glob("*.json") if not p.name.endswith(".
 @pytest.mark.parametrize("path", MEASUREMENTS, ids=lambda p: p.stem)
 def test_a_measurement_of_today_becomes_the_golden_record(path: Path, tmp_path: Path) -> None:
     assert path.stem in producers.names()
-    made = producers.record(path)
-    runs.write(tmp_path / "run.json", made)
+    run = producers.record(path)
+    runs.write(tmp_path / "run.json", run)
     row = json.loads((tmp_path / "run.json").read_text())
     assert row.pop("measurement") == json.loads(path.read_text())
     golden = json.loads(path.with_suffix(".run.json").read_text())

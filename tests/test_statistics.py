@@ -43,10 +43,10 @@ def rarely(share: float, by: float) -> Nights:
 
 def following(dice: Dice, shape: tuple[int, int]) -> Floats:
     """Each night keeps 0.9 of the last."""
-    made = dice.normal(0, 0.03, shape)
+    result = dice.normal(0, 0.03, shape)
     for i in range(1, shape[1]):
-        made[:, i] = 0.9 * made[:, i - 1] + math.sqrt(1 - 0.9**2) * made[:, i]
-    return made
+        result[:, i] = 0.9 * result[:, i - 1] + math.sqrt(1 - 0.9**2) * result[:, i]
+    return result
 
 
 def drifting(dice: Dice, shape: tuple[int, int]) -> Floats:
@@ -70,14 +70,14 @@ class Sample:
     runs: Floats
     sides: NDArray[np.intp]
     nights: NDArray[np.intp]
-    found: nights.Estimate
+    estimate: nights.Estimate
 
     def states(self, loss: float, cases: int = 1, changed: int = 1) -> NDArray[np.intp]:
         """Numbers of STATES, [comparisons, cases], where the first `changed` of each fell."""
         fell = math.log1p(-loss) * (np.arange(cases) < changed)
-        step = (self.found.step.reshape(-1, cases) + fell).ravel()
-        p = nights.student_p(step, self.found.error, self.found.freedom).min(axis=0)
-        half = nights.reach(self.found.error, self.found.freedom, 2 * RULE.alpha).min(axis=0)
+        step = (self.estimate.step.reshape(-1, cases) + fell).ravel()
+        p = nights.student_p(step, self.estimate.error, self.estimate.freedom).min(axis=0)
+        half = nights.reach(self.estimate.error, self.estimate.freedom, 2 * RULE.alpha).min(axis=0)
         return nights.states(*(x.reshape(-1, cases) for x in (step, p, half)), RULE)
 
     def share(self, states: list[str], loss: float, cases: int = 1, changed: int = 1) -> float:
@@ -90,17 +90,18 @@ def sample(
     of_nights: Nights, design: str, size: int, repetitions: int = 3, figures: int = FIGURES
 ) -> Sample:
     dice = np.random.default_rng(12)
-    own = np.arange(size if design == IN_TURN else 2 * size)
-    at = np.concatenate([own, own]) if design == IN_TURN else own
+    own_nights = np.arange(size if design == IN_TURN else 2 * size)
+    at = np.concatenate([own_nights, own_nights]) if design == IN_TURN else own_nights
     repeated = 0.02 if of_nights is STATED["quiet"] else 0.05
     shape = (figures, len(at), repetitions)
-    runs = of_nights(dice, (figures, len(own)))[:, at, None] + dice.normal(0, repeated, shape)
+    levels = of_nights(dice, (figures, len(own_nights)))[:, at, None]
+    runs = levels + dice.normal(0, repeated, shape)
     noise = np.full(shape[:2], math.nan)
     if repetitions > 1:
         noise = nights.of_median(repetitions) * runs.var(axis=2, ddof=1)
     sides = np.repeat([0, 1], size)
-    found = nights.estimate(np.median(runs, axis=2), sides, at, noise, RULE)
-    return Sample(runs=runs, sides=sides, nights=at, found=found)
+    result = nights.estimate(np.median(runs, axis=2), sides, at, noise, RULE)
+    return Sample(runs=runs, sides=sides, nights=at, estimate=result)
 
 
 @pytest.mark.parametrize("design", [(APART, 1), (APART, 9), (IN_TURN, 4), (IN_TURN, 9)])
@@ -109,16 +110,16 @@ def sample(
 def test_one_comparison_is_judged_as_many(
     design: tuple[str, int], noise: str, repetitions: int
 ) -> None:
-    one = sample((STATED | WORSE)[noise], *design, repetitions, 40)
+    drawn = sample((STATED | WORSE)[noise], *design, repetitions, 40)
     for loss, (cases, changed) in ((0.0, (1, 1)), (0.2, (20, 1)), (0.7, (20, 20))):
-        index = one.states(loss, cases, changed)
+        index = drawn.states(loss, cases, changed)
         fell = np.tile(np.arange(cases) < changed, 40 // cases)[:, None, None]
-        runs = np.exp(one.runs + np.log1p(-loss) * fell * one.sides[None, :, None])
+        runs = np.exp(drawn.runs + np.log1p(-loss) * fell * drawn.sides[None, :, None])
         for campaign, states in zip(runs.reshape(-1, cases, *runs.shape[1:]), index, strict=True):
             changes = []
             for figure in campaign.tolist():
                 sides: tuple[list[Session], list[Session]] = ([], [])
-                for at, night, values in zip(one.sides, one.nights, figure, strict=True):
+                for at, night, values in zip(drawn.sides, drawn.nights, figure, strict=True):
                     sides[at].append(Session(night=int(night), values=tuple(values)))
                 changes.append(nights.measure(*sides))
             assert [STATES[i] for i in states] == nights.decide(changes)
@@ -133,21 +134,21 @@ def test_nights_as_stated_give_one_false_alarm_in_a_hundred(
     noise: str, design: tuple[str, int]
 ) -> None:
     """Two ways may have 1.1 %; three standard errors of 4,000 figures are 0.5 %."""
-    found = sample(STATED[noise], *design)
-    assert found.share([SLOWER, FASTER], 0) <= 0.016
-    assert found.share([SLOWER], 0.9, 20, 20) >= 0.999
-    assert found.share([SLOWER], 0.5, 20, 20) >= 0.95
-    assert found.share([WITHIN], 0.2) <= 0.01
-    alarms = np.isin(found.states(0, 20), [STATES.index(SLOWER), STATES.index(FASTER)])
+    result = sample(STATED[noise], *design)
+    assert result.share([SLOWER, FASTER], 0) <= 0.016
+    assert result.share([SLOWER], 0.9, 20, 20) >= 0.999
+    assert result.share([SLOWER], 0.5, 20, 20) >= 0.95
+    assert result.share([WITHIN], 0.2) <= 0.01
+    alarms = np.isin(result.states(0, 20), [STATES.index(SLOWER), STATES.index(FASTER)])
     assert alarms.any(axis=1).mean() <= 0.03  # of 200 comparisons of 20 figures
 
 
 @pytest.mark.parametrize("noise", WORSE)
 @pytest.mark.parametrize("size", [1, 4, 12])
 def test_in_turn_it_does_not_matter_what_nights_do(noise: str, size: int) -> None:
-    found = sample(WORSE[noise], IN_TURN, size)
-    assert found.share([SLOWER, FASTER], 0) <= 0.016
-    assert found.share([SLOWER], 0.5) >= 0.999
+    result = sample(WORSE[noise], IN_TURN, size)
+    assert result.share([SLOWER, FASTER], 0) <= 0.016
+    assert result.share([SLOWER], 0.5) >= 0.999
 
 
 def test_apart_few_nights_that_are_worse_than_stated_give_false_alarms() -> None:
@@ -175,9 +176,9 @@ def test_losses_are_found(noise: str, design: tuple[str, int], loss: float, leas
 def test_more_nights_find_more() -> None:
     for noise, loss in (("quiet", 0.1), ("10 %", 0.2)):
         some = [sample(STATED[noise], APART, n) for n in (1, 2, 3, 5, 8, 12, 20)]
-        found = [one.share([SLOWER], loss) for one in some]
-        assert all(b >= a - 0.02 for a, b in itertools.pairwise(found)), found
-        assert found[-1] > 0.9
+        items = [drawn.share([SLOWER], loss) for drawn in some]
+        assert all(b >= a - 0.02 for a, b in itertools.pairwise(items)), items
+        assert items[-1] > 0.9
 
 
 @pytest.mark.parametrize("noise", [*STATED, "following"])
@@ -186,12 +187,12 @@ def test_a_system_at_the_limit_passes_and_fails_in_at_most_five_percent(
     noise: str, size: int
 ) -> None:
     """As `accept` judges: the median of a session is one value. Three standard errors are 1 %."""
-    one = sample(STATED.get(noise, following), IN_TURN, size)
-    levels, none = np.median(one.runs[:, :size], axis=2), np.full((FIGURES, size), math.nan)
+    drawn = sample(STATED.get(noise, following), IN_TURN, size)
+    levels, none = np.median(drawn.runs[:, :size], axis=2), np.full((FIGURES, size), math.nan)
     sides = np.ones(size, np.intp)
-    found = nights.estimate(levels, sides, one.nights[:size], none, RULE)
-    half = nights.reach(found.error, found.freedom, 2 - 2 * CONFIDENCE).min(axis=0)
-    for margin in (found.step - half, -found.step - half):
+    result = nights.estimate(levels, sides, drawn.nights[:size], none, RULE)
+    half = nights.reach(result.error, result.freedom, 2 - 2 * CONFIDENCE).min(axis=0)
+    for margin in (result.step - half, -result.step - half):
         assert (margin >= 0).mean() <= 0.06
         assert (margin >= math.log1p(-0.3)).mean() >= 0.5
 
@@ -199,12 +200,12 @@ def test_a_system_at_the_limit_passes_and_fails_in_at_most_five_percent(
 def changed(noise: str, sessions: int, loss: float, count: int = 40) -> list[list[int]]:
     """What `trend` finds in series that fell in the middle, each one of 20 figures."""
     fell = math.log1p(-loss) * (np.arange(sessions) >= sessions // 2)
-    made = np.exp(sample(STATED[noise], APART, sessions // 2, 3, count).runs + fell[:, None])
+    result = np.exp(sample(STATED[noise], APART, sessions // 2, 3, count).runs + fell[:, None])
     series = [
         [Session(night=i, values=tuple(values)) for i, values in enumerate(runs.tolist())]
-        for runs in made
+        for runs in result
     ]
-    return [nights.changes(one, RULE, 20) for one in series]
+    return [nights.changes(drawn, RULE, 20) for drawn in series]
 
 
 @pytest.mark.parametrize("noise", STATED)
