@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from tests.support import call_lines, refused
-from tests.support.both_readers import answers
+from tests.support.both_readers import answers, read
 from tests.support.keys import to_keys
 from understudy.cli import main
 from understudy.contracts.workload import SCHEMA, build, load
@@ -31,6 +31,7 @@ OPEN = {"open": "checkpoint", "mode": "truncate"}
 FIELD = {"write": "field", "type": "f64", "shape": [64, 32], "transfer_bytes": 4096}
 LINE = {"write": "line", "type": "byte", "shape": [532], "transfer_bytes": 133}
 CHECKPOINT = ["begin", OPEN, FIELD | {"collective": True}, "sync", "close"]
+STAT = {"operate": "stat", "runs": [[4, 1]]}
 LOG: list[Any] = [{"open": "log", "mode": "keep"}, LINE]
 APP: dict[str, Any] = HEADER | {
     "sets": [
@@ -72,6 +73,36 @@ def test_what_is_wrong_is_named(place: str, value: Any, message: str) -> None:
 @pytest.mark.parametrize(("place", "value", "message"), refused.cases("program_by_player"))
 def test_the_player_says_which_rule_is_broken(place: str, value: Any, message: str) -> None:
     assert message in answers([refused.altered(APP, place, value)])[0]
+
+
+NAMES = [  # of variables and their counts, and whether they may be together
+    ({"v": 3, "v_1": 1}, False),
+    ({"v_1": 1, "v": 3}, False),
+    ({"v": 3, "v_3": 1}, True),
+    ({"v": 3, "v_01": 1}, True),
+    ({"v": 3, "v_1": 2}, True),
+    ({"v": 1, "v_0": 1}, True),
+    ({"v": 3, "v_1x": 1}, True),
+    ({"v_1": 3, "v_1_2": 1}, False),
+    ({"_": 1}, False),
+    ({"v\n": 1}, False),
+    ({"v": 2, "v_-0": 1}, True),
+    ({"v.": 1}, True),
+]
+
+
+@pytest.mark.parametrize(("counts", "good"), NAMES, ids=[repr(list(c)) for c, _ in NAMES])
+def test_both_agree_on_names(counts: dict[str, int], good: bool) -> None:
+    """Also on those that the numbers of a count give."""
+    moves = [FIELD | {"write": name, "count": count} for name, count in counts.items()]
+    row = refused.altered(APP, "streams/0/steps/0/do", ["begin", OPEN, *moves, "close"])
+    [answer] = answers([row])
+    assert (read(row) == "ok", answer == "ok") == (good, good), answer
+
+
+def test_a_step_may_have_many_operations() -> None:
+    row = refused.altered(APP, "streams/1/steps/0/do", [*LOG, *[STAT] * 4097])
+    assert (read(row), answers([row])) == ("ok", ["ok"])
 
 
 def test_describe_makes_instructions_of_keys(tmp_path: Path) -> None:

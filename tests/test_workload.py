@@ -3,17 +3,21 @@
 import json
 import random
 import re
-import subprocess
 from dataclasses import replace
+from itertools import product
+from math import prod
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.support import refused
-from tests.support.keys import keys_of, to_keys
-from tests.support.player import play, program, strace
+from tests.support.keys import to_keys
+from tests.support.player import play, strace
+from tests.support.programs import examples
 from tests.support.said import raises, said
 from understudy.cli import main
 from understudy.contracts import workload
@@ -36,9 +40,9 @@ from understudy.contracts.workload import (
 from understudy.errors import UnderstudyError
 from understudy.model.scaling import scale
 from understudy.paths import ROOT
-from understudy.program.workload import row_of
 
 WORKLOADS = sorted((ROOT / "workloads").glob("*.json"))
+assert len(WORKLOADS) >= 3
 GOOD = json.loads(to_keys(load(ROOT / "workloads" / "n-m.json")))
 
 
@@ -83,12 +87,8 @@ def test_a_file_that_cannot_be_read_is_one_message(tmp_path: Path) -> None:
         load(tmp_path / "latin.json")
 
 
-def test_the_room_is_not_empty() -> None:
-    assert len(WORKLOADS) >= 3
-
-
 @pytest.mark.parametrize("path", WORKLOADS, ids=lambda p: p.stem)
-def test_a_workload_of_the_room_survives_a_round_trip(path: Path) -> None:
+def test_a_describedof_the_room_survives_a_round_trip(path: Path) -> None:
     first, row = load(path), json.loads(path.read_text())
     assert json.loads(first.to_text()) == row
     text = to_keys(first)
@@ -100,73 +100,18 @@ def test_a_variable_may_have_calls_of_its_own() -> None:
     """Keys that are not there, or null, mean the stream's, and are not written."""
     row = json.loads(to_keys(load(ROOT / "workloads" / "n-1.json")))
     first, second, *_ = row["streams"][0]["dumps"][0]["variables"]
+    keys = list(first)
     first |= {"transfer_bytes": 96, "collective": False}
     second |= {"transfer_bytes": None, "collective": None}
-    made = parse(json.dumps(row), "w.json")
-    one, other = made.streams[0].steps[0].moves[:2]
-    assert (one.transfer_bytes, one.collective) == (96, False)
-    assert (other.transfer_bytes, other.collective) == (row["streams"][0]["transfer_bytes"], True)
-    assert parse(to_keys(made), "again") == made
-    assert to_keys(made).count('"transfer_bytes": 96') == 1
-    assert "null" not in json.dumps(keys_of(row_of(made))["streams"][0]["dumps"][0]["variables"])
-    assert list(json.loads(to_keys(made))["streams"][0]["dumps"][0]["variables"][0]) == [
-        "name",
-        "label",
-        "count",
-        "type",
-        "shape",
-        "decomposition",
-        "file",
-    ]
-    grown = scale(made, 8, "weak").streams[0].steps[0].moves[0]
+    described = parse(json.dumps(row), "w.json")
+    alone, alike = described.streams[0].steps[0].moves[:2]
+    assert (alone.transfer_bytes, alone.collective) == (96, False)
+    assert (alike.transfer_bytes, alike.collective) == (row["streams"][0]["transfer_bytes"], True)
+    assert parse(to_keys(described), "again") == described
+    first, *_ = json.loads(to_keys(described))["streams"][0]["dumps"][0]["variables"]
+    assert list(first) == keys and to_keys(described).count('"transfer_bytes": 96') == 1
+    grown = scale(described, 8, "weak").streams[0].steps[0].moves[0]
     assert (grown.transfer_bytes, grown.collective) == (96, False)
-
-
-@pytest.mark.parametrize(
-    ("key", "value", "message"),
-    [
-        ("transfer_bytes", 0, "transfer_bytes: expected at least 1, got 0"),
-        (
-            "transfer_bytes",
-            "4MiB",
-            "transfer_bytes: expected an integer of at most 64 bits or null",
-        ),
-        ("collective", 1, "collective: expected true or false or null, got 1"),
-        ("transfers", 1, "key 'transfers' is unknown, expected name, label, count, type, shape"),
-    ],
-)
-def test_bad_calls_of_a_variable_are_one_message(key: str, value: object, message: str) -> None:
-    row = json.loads(to_keys(load(ROOT / "workloads" / "n-1.json")))
-    row["streams"][0]["dumps"][0]["variables"][0][key] = value
-    with pytest.raises(UnderstudyError, match=re.escape(message)):
-        parse(json.dumps(row), "w.json")
-
-
-LOOKUPS = {"every_bytes": 5, "calls": 1, "transfer_bytes": 4}
-
-
-@pytest.mark.parametrize(
-    ("value", "message"),
-    [
-        ([], "lookups: expected an object or null, got []"),
-        (5, "lookups: expected an object or null, got 5"),
-        ({"calls": 1}, "lookups: key 'every_bytes' is missing, expected every_bytes, calls"),
-        ({**LOOKUPS, "x": 1}, "lookups: key 'x' is unknown, expected every_bytes"),
-        ({**LOOKUPS, "every_bytes": 0}, "lookups.every_bytes: expected at least 1, got 0"),
-    ],
-)
-def test_bad_lookups_are_one_message(value: object, message: str) -> None:
-    row = json.loads(to_keys(load(ROOT / "workloads" / "n-1.json")))
-    row["streams"][0]["lookups"] = value
-    with pytest.raises(UnderstudyError, match=re.escape(message)):
-        parse(json.dumps(row), "w.json")
-
-
-def test_ranks_in_turns_make_no_collective_calls() -> None:
-    row = json.loads(to_keys(load(ROOT / "proxies" / "tests" / "samples" / "turns.json")))
-    row["streams"][0]["dumps"][0]["variables"][0]["collective"] = True
-    with raises(UnderstudyError, "collective-expected-false-since"):
-        parse(json.dumps(row), "w.json")
 
 
 def test_the_last_matching_entry_counts() -> None:
@@ -175,7 +120,7 @@ def test_the_last_matching_entry_counts() -> None:
         ("/streams/*/dumps/*/time_s", "derived"),
         ("/streams/1/dumps", "assumed"),
     ]
-    made = replace(
+    described = replace(
         parse(json.dumps(GOOD), "w"),
         provenance=tuple(Provenance(path=p, origin=o, how="x") for p, o in entries),
     )
@@ -188,13 +133,11 @@ def test_the_last_matching_entry_counts() -> None:
         ("/streams/10/dumps/0/time_s", "derived"),
         ("/streams/1x", "read"),
     ):
-        found = provenance_of(made, pointer)
-        assert (found.origin if found else None) == origin, pointer
+        entry = provenance_of(described, pointer)
+        assert (entry.origin if entry else None) == origin, pointer
 
 
 # -- scaling --------------------------------------------------------------------------------------
-
-RANKS = [1, 2, 3, 4, 7, 8, 12, 31, 64, 100, 1000]
 
 
 def made_of(variable: Variable, ranks: int) -> Workload:
@@ -236,34 +179,31 @@ def unequal(ranks: int, seed: int) -> Variable:
     """Rows that differ between the ranks, some of them without any; the last two have some."""
     draw = random.Random(seed)
     rows = [draw.choice((0, draw.randrange(1000), 17)) for _ in range(ranks - 2)] + [9, 5][-ranks:]
+    decomposition = runs((1, n) for n in rows)
     return Variable(
-        name="v",
-        type="f64",
-        shape=(sum(rows), 3),
-        count=2,
-        decomposition=runs((1, n) for n in rows),
+        name="v", type="f64", shape=(sum(rows), 3), count=2, decomposition=decomposition
     )
 
 
-@pytest.mark.parametrize("old", RANKS)
-@pytest.mark.parametrize("new", RANKS)
-def test_strong_scaling_keeps_the_total(old: int, new: int) -> None:
-    for seed, shape in enumerate([(1,), (97,), (4096, 3), (5, 1000), (64, 64, 64)]):
-        grid = Decomposition(rule="grid", grid=(old, *[1] * (len(shape) - 1)))
-        for variable in (
-            Variable(name="v", type="f32", shape=shape),
-            Variable(name="v", type="i16", shape=shape, decomposition=grid, count=3),
-            unequal(old, seed),
-        ):
-            scaled = scale(made_of(variable, old), new, "strong")
-            found = variable_of(scaled)
-            assert (scaled.ranks, found.shape, found.bytes) == (
-                new,
-                variable.shape,
-                variable.bytes,
-            )
-            if variable.decomposition.rule == "runs":
-                assert_stretched(per_rank(variable, old), per_rank(found, new), variable.row_bytes)
+SHAPES = st.lists(st.integers(1, 5000), min_size=1, max_size=3).map(tuple)
+
+
+@examples(300)
+@given(old=st.integers(1, 200), new=st.integers(1, 1000), shape=SHAPES, seed=st.integers(0, 9))
+def test_strong_scaling_keeps_the_total(
+    old: int, new: int, shape: tuple[int, ...], seed: int
+) -> None:
+    grid = Decomposition(rule="grid", grid=(old, *[1] * (len(shape) - 1)))
+    for variable in (
+        Variable(name="v", type="f32", shape=shape),
+        Variable(name="v", type="i16", shape=shape, decomposition=grid, count=3),
+        unequal(old, seed),
+    ):
+        scaled = scale(made_of(variable, old), new, "strong")
+        after = variable_of(scaled)
+        assert (scaled.ranks, after.shape, after.bytes) == (new, variable.shape, variable.bytes)
+        if variable.decomposition.rule == "runs":
+            assert_stretched(per_rank(variable, old), per_rank(after, new), variable.row_bytes)
 
 
 def assert_stretched(old: list[int], new: list[int], row_bytes: int) -> None:
@@ -276,29 +216,30 @@ def assert_stretched(old: list[int], new: list[int], row_bytes: int) -> None:
             assert abs(sum(many[k * m : k * m + m]) - size) <= m * row_bytes
 
 
-@pytest.mark.parametrize("old", RANKS)
-@pytest.mark.parametrize("new", RANKS)
-def test_weak_scaling_keeps_the_bytes_of_a_rank(old: int, new: int) -> None:
-    for seed, shape in enumerate([(1,), (97,), (4096, 3), (1000, 1000)]):
-        even = Variable(name="v", type="f32", shape=shape)
-        found = variable_of(scale(made_of(even, old), new, "weak"))
-        assert found.shape == (max(1, shape[0] * new // old), *shape[1:])
-        rows = unequal(old, seed)
-        found = variable_of(scale(made_of(rows, old), new, "weak"))
-        before = per_rank(rows, old)
-        expected = [before[r * old // new] for r in range(new)]
-        if any(expected):
-            assert per_rank(found, new) == expected
+@examples(300)
+@given(old=st.integers(1, 200), new=st.integers(1, 1000), shape=SHAPES, seed=st.integers(0, 9))
+def test_weak_scaling_keeps_the_bytes_of_a_rank(
+    old: int, new: int, shape: tuple[int, ...], seed: int
+) -> None:
+    even = variable_of(
+        scale(made_of(Variable(name="v", type="f32", shape=shape), old), new, "weak")
+    )
+    assert even.shape == (max(1, shape[0] * new // old), *shape[1:])
+    before = per_rank(unequal(old, seed), old)
+    expected = [before[rank * old // new] for rank in range(new)]
+    if any(expected):
+        after = variable_of(scale(made_of(unequal(old, seed), old), new, "weak"))
+        assert per_rank(after, new) == expected
 
 
 @pytest.mark.parametrize("factor", [1, 2, 3, 10])
 def test_weak_scaling_of_a_grid(factor: int) -> None:
     grid = Decomposition(rule="grid", grid=(2, 3, 1))
     old = Variable(name="v", type="f64", shape=(64, 60, 7), decomposition=grid)
-    found = variable_of(scale(made_of(old, 6), 6 * factor, "weak"))
-    assert found.shape == (64 * factor, 60, 7)
-    assert found.decomposition.grid == (2 * factor, 3, 1)
-    assert set(per_rank(found, 6 * factor)) == set(per_rank(old, 6))
+    after = variable_of(scale(made_of(old, 6), 6 * factor, "weak"))
+    assert after.shape == (64 * factor, 60, 7)
+    assert after.decomposition.grid == (2 * factor, 3, 1)
+    assert set(per_rank(after, 6 * factor)) == set(per_rank(old, 6))
 
 
 def test_weak_scaling_of_a_grid_needs_a_multiple() -> None:
@@ -314,29 +255,32 @@ def test_many_ranks_of_unequal_sizes_stay_a_small_file(rule: str, new: int) -> N
     for old in (7, 4096):
         variable = unequal(old, 1)
         scaled = scale(made_of(variable, old), new, rule)
-        found = variable_of(scaled)
-        assert len(found.decomposition.runs) <= 4096
+        after = variable_of(scaled)
+        assert len(after.decomposition.runs) <= 4096
         assert len(to_keys(scaled)) < 100_000
         if rule == "strong":
-            assert found.bytes == variable.bytes
+            assert after.bytes == variable.bytes
         else:
-            assert abs(found.bytes * old / new / variable.bytes - 1) < 0.01
+            assert abs(after.bytes * old / new / variable.bytes - 1) < 0.01
 
 
-def test_runs_at_most_keep_the_totals() -> None:
-    draw = random.Random(3)
-    for most in (2, 7, 64):
-        pairs = [(draw.randrange(1, 5), draw.randrange(100)) for _ in range(1000)]
-        rule = runs_at_most(pairs, most)
-        assert len(rule.runs) <= most
-        assert sum(n for n, _ in rule.runs) == sum(n for n, _ in pairs)
-        assert sum(n * r for n, r in rule.runs) == sum(n * r for n, r in pairs)
-    assert runs_at_most([(1, 5), (2, 5), (1, 6)], 2) == runs([(3, 5), (1, 6)])
+RUNS = st.lists(st.tuples(st.integers(1, 4), st.integers(0, 99)), min_size=1, max_size=300)
+
+
+@examples(200)
+@given(pairs=RUNS, most=st.integers(2, 64))
+def test_runs_at_most_keep_the_totals(pairs: list[tuple[int, int]], most: int) -> None:
+    rule = runs_at_most(pairs, most)
+    assert len(rule.runs) <= most
+    assert sum(n for n, _ in rule.runs) == sum(n for n, _ in pairs)
+    assert sum(n * rows for n, rows in rule.runs) == sum(n * rows for n, rows in pairs)
+    if len(runs(pairs).runs) <= most:
+        assert rule == runs(pairs)
 
 
 @pytest.mark.parametrize("path", WORKLOADS, ids=lambda p: p.stem)
 @pytest.mark.parametrize("rule", ["strong", "weak"])
-def test_a_workload_of_the_room_is_scaled(path: Path, rule: str, tmp_path: Path) -> None:
+def test_a_describedof_the_room_is_scaled(path: Path, rule: str, tmp_path: Path) -> None:
     old = load(path)
     out = tmp_path / "scaled.json"
     arguments = ["describe", str(path), "-n", str(2 * old.ranks), "--rule", rule, "-o", str(out)]
@@ -372,85 +316,22 @@ def test_even_is_the_default() -> None:
     assert Variable(name="v", type="f64", shape=(10,)).rank_runs(4) == [(2, 24), (2, 16)]
 
 
-@pytest.mark.parametrize(
-    ("shape", "grid"), [((5,), (4,)), ((7, 5), (2, 3)), ((4, 4, 4), (2, 2, 2))]
-)
-def test_a_grid_gives_each_rank_its_block(shape: tuple[int, ...], grid: tuple[int, ...]) -> None:
-    """Against counting every element."""
-    variable = Variable(
-        name="v", type="u8", shape=shape, decomposition=Decomposition(rule="grid", grid=grid)
-    )
-    ranks = 1
-    for side in grid:
-        ranks *= side
-    count = [0] * ranks
-
-    def owner(place: int, length: int, parts: int) -> int:
-        low, extra = divmod(length, parts)
-        bounds = [k * low + min(k, extra) for k in range(parts + 1)]
-        return max(k for k in range(parts) if bounds[k] <= place)
-
-    def visit(dimension: int, rank: int) -> None:
-        if dimension == len(shape):
-            count[rank] += 1
-            return
-        for place in range(shape[dimension]):
-            part = owner(place, shape[dimension], grid[dimension])
-            visit(dimension + 1, rank * grid[dimension] + part)
-
-    visit(0, 0)
-    assert per_rank(variable, ranks) == count
-
-
-NAMES = [  # of variables and their counts, and whether they may be together
-    ({"v": 3, "v_1": 1}, False),
-    ({"v_1": 1, "v": 3}, False),
-    ({"v": 3, "v_3": 1}, True),
-    ({"v": 3, "v_01": 1}, True),
-    ({"v": 3, "v_1": 2}, True),
-    ({"v": 1, "v_0": 1}, True),
-    ({"v": 3, "v_1x": 1}, True),
-    ({"v_1": 3, "v_1_2": 1}, False),
-    ({"_": 1}, False),
-    ({"v\n": 1}, False),
-    ({"v": 2, "v_-0": 1}, True),
-    ({"v.": 1}, True),
-]
-
-
-@pytest.mark.parametrize(("counts", "good"), NAMES, ids=[repr(list(c)) for c, _ in NAMES])
-def test_the_player_and_the_package_agree_on_names(
-    counts: dict[str, int], good: bool, tmp_path: Path
-) -> None:
-    """Also on those that the numbers of a count give."""
-    row = json.loads(to_keys(load(ROOT / "workloads" / "n-1.json")))
-    (stream, *_) = row["streams"]
-    first = stream["dumps"][0]["variables"][0]
-    made = [first | {"name": name, "count": count} for name, count in counts.items()]
-    row["streams"] = [stream | {"dumps": [stream["dumps"][0] | {"variables": made}]}]
-    text = json.dumps(row)
-    again = [first | {"name": f"n{k}", "count": n} for k, n in enumerate(counts.values())]
-    stream["dumps"] = [stream["dumps"][0] | {"variables": again}]
-    plain = json.loads(parse(json.dumps(row | {"streams": [stream]}), "w.json").to_text())
-    moves = [i for i in plain["streams"][0]["steps"][0]["do"] if "write" in i]
-    for move, name in zip(moves, counts, strict=True):
-        move["write"] = name
-    try:
-        parse(text, "w.json")
-        accepted = True
-    except UnderstudyError as error:
-        accepted = False
-        assert str(error).startswith("w.json: streams[0].dumps[0].variables")
-    assert accepted is good
-    path = tmp_path / "w.json"
-    path.write_text(json.dumps(plain))
-    done = subprocess.run(
-        [program(), "-w", str(path), "-o", str(tmp_path / "out"), "--dry-run"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert (done.returncode == 0) is good, done.stderr
+@examples(100)
+@given(sides=st.lists(st.tuples(st.integers(1, 9), st.integers(1, 4)), min_size=1, max_size=3))
+def test_a_grid_gives_each_rank_its_block(sides: list[tuple[int, int]]) -> None:
+    """Against counting every element, which the last parts lack that no length is left for."""
+    shape, grid = (tuple(side[k] for side in sides) for k in (0, 1))
+    decomposition = Decomposition(rule="grid", grid=grid)
+    variable = Variable(name="v", type="u8", shape=shape, decomposition=decomposition)
+    count = [0] * prod(grid)
+    for element in product(*map(range, shape)):
+        rank = 0
+        for place, length, parts in zip(element, shape, grid, strict=True):
+            low, extra = divmod(length, parts)
+            begins = [k * low + min(k, extra) for k in range(parts)]
+            rank = rank * parts + max(k for k in range(parts) if begins[k] <= place)
+        count[rank] += 1
+    assert per_rank(variable, prod(grid)) == count
 
 
 @pytest.mark.parametrize("method", ["posix", "stdio"])
@@ -481,8 +362,8 @@ def test_files_are_read_through_the_open_that_wrote_them(method: str, tmp_path: 
     path.write_text(json.dumps(row), encoding="utf-8")
     played = play(path, 2, tmp_path / "data", "--verify")
     assert played.verification is not None and played.verification.wrong_bytes == 0
-    calls = [strace(), "-ff", "-qq", "-e", "trace=openat", "-o", "calls", "--"]
-    play(path, 2, tmp_path / "data", before=calls)
-    made = "".join(each.read_text() for each in tmp_path.glob("calls.*"))
-    opens = re.findall(r'"(?:[^"]*/)?s[.0-9]+", ([A-Z_|]+)', made)
+    before = [strace(), "-ff", "-qq", "-e", "trace=openat", "-o", "calls", "--"]
+    play(path, 2, tmp_path / "data", before=before)
+    calls = "".join(each.read_text() for each in tmp_path.glob("calls.*"))
+    opens = re.findall(r'"(?:[^"]*/)?s[.0-9]+", ([A-Z_|]+)', calls)
     assert len(opens) == 2 and all({"O_RDWR", "O_CREAT"} <= {*how.split("|")} for how in opens)

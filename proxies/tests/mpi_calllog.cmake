@@ -1,4 +1,4 @@
-# The player that logs its calls in place of its I/O, for tests/test_call_logs.py.
+# The player that logs its calls in place of its I/O, for tests/call_logs.py.
 file(GLOB replay_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/proxies/programs/replay/*.c")
 # The list of methods comes from this program, which renames the one of the build.
 set(real_methods "${PROJECT_BINARY_DIR}/proxies/methods.c")

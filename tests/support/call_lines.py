@@ -80,9 +80,9 @@ class _Dump:
             set_ = writer.set_of(self.stream.set, at)
         self.set = set_
         if dumps.begins and not self.stream.closes and not self.flood:
-            for found in (rank.unsynced, rank.unread):
-                for one in [e for e in found if e[0] == self.stream.name]:
-                    del found[one]
+            for state in (rank.unsynced, rank.unread):
+                for key_ in [each for each in state if each[0] == self.stream.name]:
+                    del state[key_]
         self.content = dumps.content + (k if dumps.begins else 0)
         # The key of an order; those that are made before have the numbers of their contents.
         again = self.stream.set.numbered and self.stream.set.names
@@ -153,9 +153,9 @@ class _Dump:
         through = any(getattr(i, "write_through", False) for i in each)
         looks_up = self.walk.is_read_open or any(m.lookups for m in moves)
         appends = not self.stream.set.numbered and not self.walk.writer
-        found = {"write-through": through, "append": appends and not self.flood}
-        found |= {"looks-up": looks_up, "lasting": lasting}
-        return "".join(f" {name}" for name, on in found.items() if on)
+        flags = {"write-through": through, "append": appends and not self.flood}
+        flags |= {"looks-up": looks_up, "lasting": lasting}
+        return "".join(f" {name}" for name, on in flags.items() if on)
 
     def operated(self, operated: Operated) -> Iterator[str]:
         files = [self.path(f) for f, mask in operated.opened if self.at(mask)]
@@ -254,18 +254,18 @@ class _Dump:
     def looked_up(
         self, moved: Moved, path: str, name: str, end: int, size: int, written: int
     ) -> Iterator[str]:
-        found, file = moved.move.lookups, moved.move.variable.file
-        assert found
+        lookups, file = moved.move.lookups, moved.move.variable.file
+        assert lookups
         unread, times = self.state.unread[self.key(file)]
         unread += size
-        if unread >= found.every_bytes:
-            unread, times = unread % found.every_bytes, times + 1
-            calls = int(times * found.calls) - int((times - 1) * found.calls)
+        if unread >= lookups.every_bytes:
+            unread, times = unread % lookups.every_bytes, times + 1
+            calls = int(times * lookups.calls) - int((times - 1) * lookups.calls)
             alone = self.at(self.walk.segments.in_file(moved.ranks.astype(np.int64))) == 1
             cut = moved.calls.cut(self.s)
             assert cut
             reach = end if alone else written if cut.strands == 1 else 0
-            most = min(reach, found.transfer_bytes)
+            most = min(reach, lookups.transfer_bytes)
             for _ in range(calls if most else 0):
                 yield f"read {path} {name} offset {end - most} bytes {most} runs 1"
         self.state.unread[self.key(file)] = unread, times
@@ -284,18 +284,18 @@ class _Dump:
 
     def files(self, rows: Rows) -> Iterator[tuple[Move, Block, str]]:
         """Those of the rank, in their order."""
-        order, own, firsts = rows.files.order, [], [0]
+        order, numbers, firsts = rows.files.order, [], [0]
         for move, block, _ in rows.moves:
             count, length = move.variable.count, move.variable.shape[0]
-            mine = [*_rows_of_rank(block, self.rank, self.s)]
-            own += [firsts[-1] + n * length + row for n in range(count) for row in mine]
+            block_rows = [*_rows_of_rank(block, self.rank, self.s)]
+            numbers += [firsts[-1] + n * length + row for n in range(count) for row in block_rows]
             firsts.append(firsts[-1] + count * length)
         shuffle, per = key(order, self.dump, 0, 0), self.stream.set.files_per_directory
-        for i in range(len(own)):
+        for i in range(len(numbers)):
             if order.rule == "strided":
-                number = own[position(order, 0, len(own), i)]
+                number = numbers[position(order, 0, len(numbers), i)]
             else:
-                number = position(order, shuffle, firsts[-1], own[i])
+                number = position(order, shuffle, firsts[-1], numbers[i])
             folder = f".d{number // per:06d}/" if per else "."
             path = f"run/{self.stream.set.name}.{self.set:06d}{folder}{number:08d}"
             move, block, _ = rows.moves[int(np.searchsorted(firsts, number, "right")) - 1]

@@ -59,24 +59,24 @@ def ordered(value: Any) -> Any:
     if not isinstance(value, dict):
         return value
     objects = [schema(), *schema()["$defs"].values()]
-    known = (
+    documented = (
         o["properties"]
         for o in objects
         if "required" in o and set(o["required"]) <= set(value) <= set(o["properties"])
     )
-    return {key: ordered(value[key]) for key in next(known, value) if key in value}
+    return {key: ordered(value[key]) for key in next(documented, value) if key in value}
 
 
 def keys_of(row: Row) -> Row:
     """The workload/2 of a program."""
     sets = {files["name"]: files for files in row["sets"]}
-    made: dict[str, Row] = {}
+    keys: dict[str, Row] = {}
     labels, overheads = row.get("labels", {}), row.get("overheads", {})
     for stream in row["streams"]:
-        one = _Stream(stream, sets, made)
-        made[stream["name"]] = one.row(labels, overheads.get(stream["name"], []))
+        here = overheads.get(stream["name"], [])
+        keys[stream["name"]] = _Stream(stream, sets, keys).row(labels, here)
     header = {key: row[key] for key in (*HEADER, "source", "provenance")}
-    return {"schema": KEYS, **header, "streams": list(made.values())}
+    return {"schema": KEYS, **header, "streams": list(keys.values())}
 
 
 def flat(body: list[Any]) -> Iterator[Any]:

@@ -14,10 +14,10 @@ def _mix(value: int) -> int:
 
 def key(order: Order, dump: int, variable: int, rank: int) -> int:
     """Of the shuffled order of a rank's transfers of a variable, or with a rank of 0 of files."""
-    found = order.seed
+    mixed = order.seed
     for number in (dump, variable, rank):
-        found = _mix(found) ^ number
-    return _mix(found)
+        mixed = _mix(mixed) ^ number
+    return _mix(mixed)
 
 
 def position(order: Order, key_: int, n: int, at: int) -> int:
