@@ -50,9 +50,9 @@ def test_memory_does_not_grow_with_records(form: bytes, tmp_path: Path) -> None:
     assert peaks[1] - peaks[0] < 10 << 10, peaks
 
 
-@pytest.mark.parametrize("path", WHOLE, ids=lambda p: p.stem)
-def test_memory_of_a_real_log(path: Path, tmp_path: Path) -> None:
-    assert peak_kib(path, tmp_path / "out.json") < 300 << 10
+def test_memory_of_a_real_log(tmp_path: Path) -> None:
+    largest = max(WHOLE, key=lambda path: path.stat().st_size)
+    assert peak_kib(largest, tmp_path / "out.json") < 300 << 10
 
 
 def test_a_workload_of_many_unequal_ranks_is_a_small_file(tmp_path: Path) -> None:
@@ -67,8 +67,8 @@ def test_a_workload_of_many_unequal_ranks_is_a_small_file(tmp_path: Path) -> Non
     true = [MIB + (rank * 7919) % 100_001 for rank in range(ranks)]
     assert stream.layout == "file-per-process"
     assert sizes(stream) == [sum(true)] * 2
-    found = rank_bytes(stream, 1, ranks)
-    assert max(abs(a - b) / b for a, b in zip(found, true, strict=True)) < 0.1
+    moved = rank_bytes(stream, 1, ranks)
+    assert max(abs(a - b) / b for a, b in zip(moved, true, strict=True)) < 0.1
     assert any("blocks of equal ones" in note for note in workload.source.notes)
 
 

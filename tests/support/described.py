@@ -12,7 +12,7 @@ import os
 import re
 import textwrap
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from understudy.contracts.workload import Workload
@@ -26,6 +26,7 @@ WIDTH = 100
 SOURCE = r"\b[A-Z][A-Z0-9]+(?:_[A-Z0-9]+)*\b"  # counters and modules in a sentence
 
 _new: dict[str, dict[str, str]] = defaultdict(dict)
+_cases: set[str] = set()  # all there are
 
 
 @functools.cache
@@ -84,9 +85,10 @@ def _wrapped(sentence: str) -> list[str]:
     )
 
 
-def hold(case: str, description: str) -> None:
-    """The description of a case is that of the corpus."""
+def hold(case: str, description: str, cases: Iterable[str]) -> None:
+    """The description of one of the cases is that of the corpus."""
     topic, _, name = case.partition(".")
+    _cases.update(cases)
     if REWRITE in os.environ.get("PYTEST_DESCRIBED", ""):
         _new[topic][name] = description
     else:
@@ -94,11 +96,12 @@ def hold(case: str, description: str) -> None:
 
 
 def write() -> None:
-    """The corpus of the topics whose cases ran, all of them; equal descriptions once."""
+    """The corpus with what the cases that ran are described as; equal descriptions once."""
     for topic, descriptions in _new.items():
         names: dict[str, list[str]] = defaultdict(list)
-        for name, description in sorted(descriptions.items()):
-            names[description].append(name)
+        for name, description in sorted((corpus(topic) | descriptions).items()):
+            if f"{topic}.{name}" in _cases:
+                names[description.rstrip("\n")].append(name)
         parts = [
             "".join(f"\n== {name}" for name in equal) + f"\n\n{description}\n"
             for description, equal in names.items()
