@@ -27,7 +27,7 @@ def misplaced(path: Path) -> dict[str, tuple[float, int]]:
         workload, templates = darshan.describe(log, partial=True)
         traced = {m: _traced(log, m) for m in set(TRACES.values()) if m in log.modules}
     run_s = workload.runtime_s or max(s.last_s for s in workload.streams)
-    found = {}
+    shares = {}
     for stream, names in zip(workload.streams, templates, strict=True):
         segments = traced.get(TRACES.get(stream.method, ""), {})
         parts = [segments[name] for name in names if name in segments]
@@ -38,18 +38,18 @@ def misplaced(path: Path) -> dict[str, tuple[float, int]]:
             _far(_of(stream, workload.ranks, spread), (trace[0], trace[1]), NEAR * run_s)
             for spread in (True, False)
         )
-        found[stream.name] = (share, stream.bytes)
-    return found
+        shares[stream.name] = (share, stream.bytes)
+    return shares
 
 
 def _traced(log: Log, module: str) -> dict[bytes, Moments]:
     """Traced writes by the template of their file's name."""
-    known, names = Templates(), {}
+    templates, names = Templates(), {}
     for ids, texts in log.names():
         for number, text in zip(ids.tolist(), texts, strict=True):
             if not is_junk(text):
-                names[number] = known.names[known.split(text)[0]]
-    found: dict[bytes, list[Moments]] = {}
+                names[number] = templates.names[templates.split(text)[0]]
+    moments: dict[bytes, list[Moments]] = {}
     for record in log.dxt(module):
         rows = record.write_segments
         if record.id in names and len(rows):
@@ -57,10 +57,10 @@ def _traced(log: Log, module: str) -> dict[bytes, Moments]:
             along = (np.arange(PARTS) + 0.5) / PARTS
             times = (start_s[:, None] + length_s[:, None] * along).ravel()
             moment = (times, np.repeat(rows["length"] / PARTS, PARTS))
-            found.setdefault(names[record.id], []).append(moment)
+            moments.setdefault(names[record.id], []).append(moment)
     return {
         name: (np.concatenate([t for t, _ in some]), np.concatenate([b for _, b in some]))
-        for name, some in found.items()
+        for name, some in moments.items()
     }
 
 
@@ -79,10 +79,10 @@ def _of(stream: Stream, ranks: int, spread: bool) -> Moments:
     return np.array(times), np.array(sizes)
 
 
-def _far(one: Moments, other: Moments, near_s: float) -> float:
+def _far(described: Moments, traced: Moments, near_s: float) -> float:
     """The share of the bytes whose times differ by more than so many seconds."""
     steps = []
-    for when, size in (one, other):
+    for when, size in (described, traced):
         order = np.argsort(when, kind="stable")
         steps.append((when[order], np.cumsum(size[order]) / size.sum()))
     cuts = np.unique(np.concatenate([s[1] for s in steps]))

@@ -285,18 +285,18 @@ def flood_log(
         np.maximum.at(last, back.ravel(), all_rows["at"])
         verb, past = ("WRITE", "WRITTEN") if write else ("READ", "READ")
         for a in range(0, len(first), 4096):
-            mine, n, end_s = all_rows[first[a : a + 4096]], times[a : a + 4096], last[a : a + 4096]
-            block = np.zeros(len(mine), dtype)
-            block["id"], block["rank"] = record_id(mine["file"]), mine["rank"]
+            part, n, end_s = all_rows[first[a : a + 4096]], times[a : a + 4096], last[a : a + 4096]
+            block = np.zeros(len(part), dtype)
+            block["id"], block["rank"] = record_id(part["file"]), part["rank"]
             for name, values in {
                 "OPENS": n,
                 f"{verb}S": calls * n,
-                f"BYTES_{past}": mine["size"] * n,
-                f"MAX_BYTE_{past}": mine["size"] - 1,
-                "ACCESS1_ACCESS": mine["size"] // calls,
+                f"BYTES_{past}": part["size"] * n,
+                f"MAX_BYTE_{past}": part["size"] - 1,
+                "ACCESS1_ACCESS": part["size"] // calls,
                 "ACCESS1_COUNT": calls * n,
-                "F_OPEN_START_TIMESTAMP": mine["at"],
-                f"F_{verb}_START_TIMESTAMP": mine["at"],
+                "F_OPEN_START_TIMESTAMP": part["at"],
+                f"F_{verb}_START_TIMESTAMP": part["at"],
                 "F_OPEN_END_TIMESTAMP": end_s,
                 f"F_{verb}_END_TIMESTAMP": end_s + 1e-4,
                 f"F_{verb}_TIME": 1e-4 * n,
@@ -304,7 +304,7 @@ def flood_log(
                 **{k: v * n for k, v in more.items()},
             }.items():
                 block[f"POSIX_{name}"] = values
-            bins = np.searchsorted(BIN_BYTES, mine["size"] // calls)
+            bins = np.searchsorted(BIN_BYTES, part["size"] // calls)
             for b, name in enumerate(BINS):
                 block[f"POSIX_SIZE_{verb}_{name}"] += calls * n * (bins == b)
             yield block

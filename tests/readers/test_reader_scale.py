@@ -1,8 +1,9 @@
 """Names and series in arrays: the same as one by one, and no more work than their number asks."""
 
+import cProfile
 import random
-import struct
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,12 +11,12 @@ import pytest
 from tests.readers.synthetic import Run
 from understudy import darshanlog
 from understudy.darshanlog.names import NameBlock
+from understudy.darshanlog.stream import Region
 from understudy.darshanlog.synthetic import Synthetic, write
 from understudy.darshanlog.writer import write_log
 from understudy.inference.log.accesses import Accesses
 from understudy.inference.log.external_sort import Spill
 from understudy.inference.names.name_templates import MAX_FIELDS, Templates, alike
-from understudy.inference.streams import stream_grouping
 from understudy.readers import darshan
 
 FORMS = (
@@ -34,29 +35,23 @@ FORMS = (
 
 def some_names(count: int) -> list[bytes]:
     rng = random.Random(1)
-    made = []
-    for _ in range(count):
-        form = rng.choice(FORMS)
-        numbers = tuple(rng.choice((0, 7, 12, 4711)) for _ in range(form.count(b"%")))
-        made.append(form % numbers)
-    return made
+    forms = [rng.choice(FORMS) for _ in range(count)]
+    return [f % tuple(rng.choice((0, 7, 12, 4711)) for _ in range(f.count(b"%"))) for f in forms]
 
 
 def test_names_are_split_as_one_by_one() -> None:
     names = some_names(3000)
-    one, many = Templates(), Templates()
-    expected = {n: one.split(name) for n, name in enumerate(names) if name}
-    found = {}
+    single, many = Templates(), Templates()
+    expected = {n: single.split(name) for n, name in enumerate(names) if name}
+    rows = {}
     for some in alike(NameBlock.of(np.arange(len(names), dtype=np.uint64), names)):
         for part in many.parted(some):
             index, numbers = many.split_all(part)
-            found |= {int(n): (index, row) for n, row in zip(part.which, numbers, strict=True)}
-    assert sorted(found) == sorted(expected)
+            rows |= {int(n): (index, row) for n, row in zip(part.which, numbers, strict=True)}
+    assert sorted(rows) == sorted(expected)
     for n, (index, numbers) in expected.items():
-        assert many.names[found[n][0]] == one.names[index], names[n]
-        assert found[n][1].tolist() == [*numbers, *[0] * (MAX_FIELDS - len(numbers))], names[n]
-    files = [dict(zip(t.names, t._files, strict=True)) for t in (one, many)]
-    assert files[0] == files[1]
+        assert many.names[rows[n][0]] == single.names[index], names[n]
+        assert rows[n][1].tolist() == [*numbers, *[0] * (MAX_FIELDS - len(numbers))], names[n]
 
 
 @pytest.mark.parametrize("byte_order", ["little", "big"])
@@ -74,26 +69,22 @@ def test_ids_may_hold_zero_bytes(tmp_path: Path, version: str, byte_order: str) 
     )
     path = write_log(tmp_path / "x", names=pairs, version=version, byte_order=byte_order)
     with darshanlog.open_log(path) as log:
-        found = [
-            pair for some, texts in log.names() for pair in zip(some.tolist(), texts, strict=True)
-        ]
-    assert found == pairs
-    assert struct.calcsize("Q") == 8
+        blocks = [zip(some.tolist(), texts, strict=True) for some, texts in log.names()]
+    assert [pair for block in blocks for pair in block] == pairs
 
 
 def test_a_log_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Names and records of POSIX are inflated once: inflating is most of the cost."""
-    taken: list[str] = []
-    region = darshanlog.Log._region
+    inflated: list[str] = []
 
-    def counted(self: darshanlog.Log, name: str, offset: int, length: int) -> object:
-        taken.append(name)
-        return region(self, name, offset, length)
+    def counted(*words: object, name: str, **more: Any) -> object:
+        inflated.append(name)
+        return Region(*words, name=name, **more)  # type: ignore[arg-type]
 
     path = write(tmp_path / "x.darshan", Synthetic(processes=4, files=50))
-    monkeypatch.setattr(darshanlog.Log, "_region", counted)
+    monkeypatch.setattr("understudy.darshanlog.log.Region", counted)
     darshan.read(path)
-    assert sorted(taken) == ["module POSIX", "the job record", "the names"]
+    assert sorted(inflated) == ["module POSIX", "the job record", "the names"]
 
 
 def test_buckets_change_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -119,31 +110,25 @@ def test_spilled_rows_come_back(monkeypatch: pytest.MonkeyPatch) -> None:
     for begin in range(0, 5000, 100):
         spill.add(rows[begin : begin + 100])
     for n in range(7):
-        found, wanted = spill.bucket(n), rows[rows["file"] % np.uint64(7) == n]
+        bucket, wanted = spill.bucket(n), rows[rows["file"] % np.uint64(7) == n]
         for name in dtype.names or ():
-            assert found[name].tolist() == wanted[name].tolist()
+            assert bucket[name].tolist() == wanted[name].tolist()
     spill.close()
 
 
-@pytest.mark.parametrize("dumps", [1, 4])
-def test_names_of_a_folder_are_not_tried_with_each_other(
-    dumps: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A thousand names of one folder, each at its own time."""
-    tried = 0
-    takes = stream_grouping._Home.takes
-
-    def counted(self: stream_grouping._Home, one: stream_grouping._One, burst_s: float) -> bool:
-        nonlocal tried
-        tried += 1
-        return takes(self, one, burst_s)
-
-    monkeypatch.setattr(stream_grouping._Home, "takes", counted)
-    run = Run(nprocs=1, run_time_s=60_000.0)
-    for n in range(1000):
+def work(folder: Path, names: int, dumps: int) -> int:
+    """Calls of functions to describe a log of names of one folder, each at its own time."""
+    run = Run(1, 60_000.0)
+    for n in range(names):
         word = "".join(chr(ord("a") + n // 26**k % 26) for k in range(3))
         for dump in range(dumps):
             at_s = 10.0 + 50 * n + dump * 10.0
             run.write(f"/s/{word}.{dump:03}", (n + 1) << 12, at_s, rank=0, duration_s=0.5)
-    darshan.read(run.log(tmp_path / "run.darshan"))
-    assert tried < 20_000
+    profile, log = cProfile.Profile(), run.log(folder / "run.darshan")
+    profile.runcall(darshan.read, log)
+    return sum(entry.callcount for entry in profile.getstats())
+
+
+@pytest.mark.parametrize("dumps", [1, 4])
+def test_names_of_a_folder_are_not_tried_with_each_other(dumps: int, tmp_path: Path) -> None:
+    assert work(tmp_path, 800, dumps) < 3 * work(tmp_path, 400, dumps)

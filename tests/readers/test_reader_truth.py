@@ -28,15 +28,15 @@ class Family:
 
     def dumps(self, rows: list[tuple[str, int]]) -> list[int]:
         """Bytes of each dump on disk."""
-        found = [
+        files = [
             (m[1] if m.re.groups else "", size)
             for path, size in rows
             if (m := re.fullmatch(self.pattern, path))
         ]
-        found.sort(key=lambda row: float(re.sub(r"\D*$", "", row[0]) or 0))
+        files.sort(key=lambda row: float(re.sub(r"\D*$", "", row[0]) or 0))
         return [
             sum(size - self.header for _, size in same)
-            for _, same in groupby(found, lambda row: row[0])
+            for _, same in groupby(files, lambda row: row[0])
         ]
 
     def labels(self, rows: list[tuple[str, int]]) -> set[str]:
@@ -106,15 +106,15 @@ def describe(name: str) -> Workload:
 def stream_of(workload: Workload, family: Family, rows: list[tuple[str, int]]) -> Stream:
     """The stream that writes the files of a family, by the name of its largest files."""
     labels = family.labels(rows)
-    found = [
+    streams = [
         s
         for s in workload.streams
         if s.operation == "write"
         and any(s.label.endswith(f"/{label}") for label in labels)
         and (s.method == family.method or not family.header)
     ]
-    assert len(found) == 1, (labels, [s.label for s in workload.streams])
-    return found[0]
+    assert len(streams) == 1, (labels, [s.label for s in workload.streams])
+    return streams[0]
 
 
 def test_every_file_on_disk_is_expected_or_a_known_exception() -> None:
@@ -137,21 +137,21 @@ def test_a_series_is_what_stood_on_disk(name: str, family: Family) -> None:
     assert (stream.layout, stream.groups) == (family.layout, family.groups)
     assert stream.method == family.method
     assert all(d.overhead_bytes is not None for d in stream.steps)
-    found = [d.bytes + (d.overhead_bytes or 0) for d in stream.steps]
+    dumps = [d.bytes + (d.overhead_bytes or 0) for d in stream.steps]
     if family.states:
         assert stream.files == "append"
-        assert len(found) == family.states
-        assert sum(expected) * (1 - family.short) <= sum(found) <= sum(expected)
+        assert len(dumps) == family.states
+        assert sum(expected) * (1 - family.short) <= sum(dumps) <= sum(expected)
     else:
         assert stream.files == "new"
-        assert found == expected
+        assert dumps == expected
 
 
 @pytest.mark.parametrize("name", FAMILIES)
 def test_nothing_else_of_weight_was_written(name: str) -> None:
     workload, rows = describe(name), rows_of(name)
-    known = {stream_of(workload, family, rows).name for family in FAMILIES[name]}
-    others = [s for s in workload.streams if s.operation == "write" and s.name not in known]
+    expected = {stream_of(workload, family, rows).name for family in FAMILIES[name]}
+    others = [s for s in workload.streams if s.operation == "write" and s.name not in expected]
     # text of a few kilobytes, and the headers of the checkpoints
     assert [s.label.rpartition("/")[2] for s in others] == (
         ["log.lammps", "ckpt.*.mpiio"] if name == "lammps_growth" else []
@@ -166,28 +166,24 @@ def test_dumps_are_at_the_times_of_the_datasets(name: str) -> None:
     with open_log(TRACES / f"{name}.darshan") as log:
         records = np.concatenate(list(log.records("H5D")))
     records = records[records["H5D_BYTES_WRITTEN"] > 0]
-    in_time = np.sort(records["H5D_F_WRITE_START_TIMESTAMP"])
     checkpoints = only(workload, method="hdf5", files="new")
     states = only(workload, method="hdf5", files="append")
     assert (len(checkpoints.steps), len(states.steps)) == (4, 12)
     assert checkpoints.bytes + states.bytes == records["H5D_BYTES_WRITTEN"].sum()
-    times = [d.time_s for s in (checkpoints, states) for d in s.steps]
-    for time_s in times:
-        assert np.abs(in_time - time_s).min() < 1e-6
-    files = np.unique(records["file_rec_id"])
-    by_file = {f: records[records["file_rec_id"] == f] for f in files}
-    starts = {f: r["H5D_F_WRITE_START_TIMESTAMP"].min() for f, r in by_file.items()}
-    of_states = max(by_file, key=lambda f: len(by_file[f]))
-    assert [
-        round(float(t), 6) for t in np.sort(by_file[of_states]["H5D_F_WRITE_START_TIMESTAMP"])
-    ] == [d.time_s for d in states.steps]
-    assert sizes(states) == [
-        int(r["H5D_BYTES_WRITTEN"])
-        for r in by_file[of_states][np.argsort(by_file[of_states]["H5D_F_WRITE_START_TIMESTAMP"])]
-    ]
-    others = sorted((starts[f], f) for f in files if f != of_states)
-    assert [round(float(t), 6) for t, _ in others] == [d.time_s for d in checkpoints.steps]
-    assert sizes(checkpoints) == [int(by_file[f]["H5D_BYTES_WRITTEN"].sum()) for _, f in others]
+    starts = {}
+    for file in np.unique(records["file_rec_id"]):
+        rows = np.sort(
+            records[records["file_rec_id"] == file], order="H5D_F_WRITE_START_TIMESTAMP"
+        )
+        row = [
+            (round(float(r["H5D_F_WRITE_START_TIMESTAMP"]), 6), int(r["H5D_BYTES_WRITTEN"]))
+            for r in rows
+        ]
+        starts[file] = row
+    longest = max(starts, key=lambda file: len(starts[file]))
+    assert starts.pop(longest) == [(d.time_s, d.bytes) for d in states.steps]
+    each = sorted((rows[0][0], sum(size for _, size in rows)) for rows in starts.values())
+    assert each == [(d.time_s, d.bytes) for d in checkpoints.steps]
     assert sizes(checkpoints) == sorted(set(sizes(checkpoints))), "they grow"
 
 
