@@ -1,7 +1,4 @@
-"""ADIOS' own methods in every layout, what is left of them, and the kernels that write by ADIOS.
-
-`mpi_adios.py --list` names the cases, `mpi_adios.py CASE PROGRAM MPIEXEC FOLDER` runs one.
-"""
+"""ADIOS' own methods in every layout, what is left of them, and kernels that write by ADIOS."""
 
 import array
 import json
@@ -11,26 +8,37 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 import xml.etree.ElementTree
 from collections.abc import Callable
-from functools import partial
+from dataclasses import replace
 from pathlib import Path
 
-from mpi_errors import failed, fill, refused, small_disk
-from mpi_modes import LAYOUTS, one_stream, payload_of, verified
-from mpi_run import dumps_of, timed, wait_for
+from mpi_errors import fill, small_disk
+from mpi_modes import LAYOUTS, one_stream
 from mpi_support import (
-    HERE,
     ROOT,
-    Json,
+    Outcome,
     Player,
+    check_schema,
+    disturbed,
+    dry_run,
+    dumps_of,
+    equal,
     expect,
-    finish,
+    failed,
+    for_each,
+    left_only,
     main,
+    named,
     need_method,
     need_program,
+    output,
+    payload,
+    refused,
     stopped,
+    timed,
+    variable,
+    verified,
 )
 
 # Method, its parameters, and how many parts a file of so many ranks has; -1: none beside the file.
@@ -58,69 +66,48 @@ def options(method: str) -> list[str]:
 
 
 def methods(player: Player, layout: str) -> None:
-    """Every byte is found again; parts, files and bytes on storage are what the method makes."""
+    """Every byte is found again; parts, files and bytes on storage are what the method makes, and
+    what a dry run announces."""
     need_method("adios")
     ranks_of_file = {"shared": 4, "grouped": 2, "file-per-process": 1}[layout]
     for method, (_, parts_of) in METHODS.items():
         for files in ("new", "append"):
-            player.clear()
-            workload = one_stream(layout, files=files)
-            result = player.play(workload, *options(method), "--verify", "-k")
-            verified(result, payload_of(workload))
-            found = player.data()
-            whole = 4 // ranks_of_file * (2 if files == "new" else 1)
-            expected = whole * (1 + parts_of(ranks_of_file))
+            row = one_stream(layout, files=files)
+            result, kept = player.kept(row, *options(method), "--verify")
+            verified(result, payload(row))
+            sets = 4 // ranks_of_file * (2 if files == "new" else 1)
+            expected = sets * (1 + parts_of(ranks_of_file))
             where = f"{method}, {layout}, {files}"
-            expect(len(found) == expected, f"{where}: files {list(found)}, expected {expected}")
-            stored = sum(map(len, found.values()))
-            grown = [dump["file_bytes"] for dump in dumps_of(result)]
-            expect(sum(grown) == stored, f"{where}: {grown} on storage, found {stored}")
-            expect(stored > payload_of(workload), f"{where}: {stored} bytes are less than payload")
-            counted = [dump["files"] for dump in dumps_of(result)]
+            equal(len(kept), expected, f"{where}: files")
+            stored = sum(map(len, kept.values()))
+            equal(sum(dump["file_bytes"] for dump in dumps_of(result)), stored, f"{where}: stored")
+            expect(stored > payload(row), f"{where}: {stored} bytes are less than payload")
             each = expected // 2 if files == "new" else expected
-            expect(counted == [each, each], f"{where}: files {counted}, expected {each} each")
-            for name in found:
+            equal([dump["files"] for dump in dumps_of(result)], [each, each], f"{where}: files")
+            for name in kept:
                 part = re.fullmatch(r"(.*)\.dir/(.*)\.(\d+)", name)
                 expect(not part or part[1] == part[2], f"{where}: a part called {name}")
-            player.clear()
-            player.play(workload, *options(method), "--verify", "--restart", "--drop-cache")
-            expect(not (player.folder / "data").exists(), f"{where}: files were left behind")
-
-
-def dry_run(player: Player) -> None:
-    """The files that a dry run announces are those that are made, parts and all."""
-    need_method("adios")
-    for layout in LAYOUTS:
-        for method in METHODS:
-            workload = one_stream(layout)
-            path = player.describe(workload)
-            said = player.run(4, "-w", path, "-o", "data", *options(method), "--dry-run").out
-            result = player.play(workload, *options(method))
-            made = sum(dump["files"] for dump in dumps_of(result))
-            expect(f"files on storage       {made}\n" in said, f"{made} files, {method}:\n{said}")
+            player.play(row, *options(method), "--verify", "--restart", "--drop-cache")
+            left_only(player, result=True)
+            if files == "new":
+                dry_run(player, row, *options(method), lines=[f"files on storage {expected}"])
 
 
 def read_by_bpls(player: Player) -> None:
     """A program that is not the player finds the variables, their shapes and their values."""
     need_method("adios")
     need_program("bpls", "libadios-bin")
-    workload = one_stream("shared", dumps=1)
-    shapes = {v["name"]: v["shape"] for v in workload["streams"][0]["dumps"][0]["variables"]}
-    player.play(workload, "-a", "posix", "-k")
-    plain = player.data()["field.000000"]
-    values = array.array("i", plain[-997 * 4 :])
+    row = one_stream("shared", dumps=1)
+    shapes = {v["name"]: v["shape"] for v in row["streams"][0]["dumps"][0]["variables"]}
+    _, plain = player.kept(row)
+    values = array.array("i", plain["field.000000"][-997 * 4 :])
     for method in METHODS:
         player.clear()
-        player.play(workload, *options(method), "-k")
-        target = player.folder / "data" / "field.000000.bp"
-        listed = subprocess.run(
-            ["bpls", target], capture_output=True, text=True, check=True
-        ).stdout
-        found = dict(re.findall(r"\w+ +(\w+) +\{([\d, ]+)\}", listed))
-        expected = {name: ", ".join(map(str, shape)) for name, shape in shapes.items()}
-        expect(found == expected, f"{method}: bpls lists {found}, expected {expected}")
-        dump = ["bpls", "-d", "-n", "1", "-y", "-f", "%d", target, "count"]
-        shown = subprocess.run(dump, capture_output=True, text=True, check=True).stdout
+        player.play(row, *options(method), "-k")
+        target = player.data / "field.000000.bp"
+        seen = dict(re.findall(r"\w+ +(\w+) +\{([\d, ]+)\}", output(player, "bpls", target)))
+        equal(seen, {k: ", ".join(map(str, shape)) for k, shape in shapes.items()}, method)
+        shown = output(player, "bpls", "-d", "-n", "1", "-y", "-f", "%d", target, "count")
         numbers = [int(x) for x in shown.splitlines()[1:] if re.fullmatch(r"\s*-?\d+\s*", x)]
         expect(numbers == list(values), f"{method}: bpls reads {len(numbers)} other values")
 
@@ -148,86 +135,81 @@ def invalid_input(player: Player) -> None:
 def small_buffers(player: Player) -> None:
     """A buffer that is too small: POSIX writes more often, the others end the run."""
     need_method("adios")
-    workload = one_stream("shared", dumps=1, transfer_bytes=100_000)
-    variable = workload["streams"][0]["dumps"][0]["variables"][1]
-    workload["streams"][0]["dumps"][0]["variables"] = [variable | {"shape": [300_000, 5]}]
-    path = player.describe(workload)
+    row = one_stream("shared", dumps=1, transfer_bytes=100_000)
+    dump = row["streams"][0]["dumps"][0]
+    dump["variables"] = [dump["variables"][1] | {"shape": [300_000, 5]}]
     for method in METHODS:
         given = [*options(method), "-m", "adios.max_buffer_size=1MiB", "--verify"]
         if method == "POSIX":
-            verified(player.play(workload, *given), payload_of(workload))
+            verified(player.play(row, *given), payload(row))
+            (player.folder / "result.json").unlink()
             continue
-        outcome = player.run(4, "-w", path, "-o", "data", *given, "-O", "no.json")
+        path = player.describe(row)
+        outcome = player.run(4, "-w", path, "-o", "data", *given, "-O", "result.json")
         failed(outcome, "adios: cannot write", "field.000000.bp")
-        expect(not (player.folder / "data").exists(), f"{method}: files were left behind")
-        expect(not (player.folder / "no.json").exists(), f"{method}: a result was written")
+        left_only(player)
 
 
 def full_disk(player: Player, method: str) -> None:
     """The disk fills up between two dumps: the run fails, although ADIOS may say nothing."""
     need_method("adios")
-    workload = timed([0, 4], "shared")
-    for dump in workload["streams"][0]["dumps"]:
-        dump["variables"] = [dump["variables"][1] | {"shape": [1 << 18], "count": 1}]
-    path = player.describe(workload)
-    with small_disk(player, "6m") as disk:
-        given = ("-w", path, "-o", disk / "data", *options(method), "-O", "no.json")
-        process = player.start(4, *given)
-        wait_for(disk / "data", 1)
-        time.sleep(1)
-        fill(disk / "data" / "stranger")
-        outcome = finish(process)
+    row = timed([0, 2], "shared", variable(shape=[1 << 18]))
+    with small_disk(player, "6m"):
+        outcome = disturbed(
+            player, lambda p, _: fill(p.data / "stranger"), *options(method), described=row
+        )
         failed(outcome, "adios", "No space left on device")
-        left = sorted(p.name for p in (disk / "data").iterdir())
-        expect(left == ["stranger"], f"left {left}")
-        expect(not (player.folder / "no.json").exists(), "a result was written")
+        left_only(player, "stranger")
 
 
 def stops_cleanly(player: Player, method: str) -> None:
     """A signal: parts and their directories go, what others put there stays."""
     need_method("adios")
     for number in (signal.SIGINT, signal.SIGTERM):
-        player.clear()
-        workload = timed([0, 30], "shared")
-        process = player.start(
-            4, "-w", player.describe(workload), "-o", "data", *options(method), "-O", "no.json"
-        )
-        wait_for(player.folder / "data", 2)
-        time.sleep(1)
-        parts = [name for name in player.data() if ".dir/" in name]
-        expect(bool(parts) == (METHODS[method][1](4) > 0), f"parts {parts}")
-        stranger = next((player.folder / "data").glob("*.dir"), player.folder / "data") / "mine"
-        stranger.write_text("mine")
-        process.send_signal(number)
-        outcome = finish(process)
+        kept: list[str] = []
+
+        def stop(player: Player, process: "subprocess.Popen[str]") -> None:
+            parts = [name for name in player.files() if ".dir/" in name]
+            expect(bool(parts) == (METHODS[method][1](4) > 0), f"parts {parts}")
+            folder = next(player.data.glob("*.dir"), player.data)
+            (folder / "mine").write_text("mine")
+            kept[:] = ["mine"] if folder == player.data else [folder.name, f"{folder.name}/mine"]  # noqa: B023
+            process.send_signal(number)  # noqa: B023
+
+        row = timed([0, 30], "shared")
+        outcome = disturbed(player, stop, *options(method), described=row)
         expect(stopped(player, outcome), f"signal {number}: status 0")
-        left = set((player.folder / "data").rglob("*"))
-        expected = {stranger, stranger.parent} - {player.folder / "data"}
-        expect(left == expected, f"signal {number}: left {left}, expected {expected}")
+        left_only(player, *kept)
 
 
 def cut_part(player: Player) -> None:
     """A part that is cut or gone is said, and not read as if it were there."""
     need_method("adios")
-    workload = one_stream("shared", dumps=1)
-    path = player.describe(workload)
-    given = ("-w", path, "--restart-from", "data", *options("POSIX"), "--verify")
-    for harm in ("cut", "gone"):
+    row = one_stream("shared", dumps=1)
+    given = ("--restart-from", "data", *options("POSIX"), "--verify")
+    for size in (20_000, None):
         player.clear()
-        player.play(workload, *options("POSIX"), "-k")
-        part = player.folder / "data" / "field.000000.bp.dir" / "field.000000.bp.2"
-        if harm == "cut":
-            part.write_bytes(part.read_bytes()[:20_000])
-        else:
-            part.unlink()
-        outcome = player.run(4, *given)
-        failed(outcome, "adios: cannot", "field.000000.bp")
+        player.play(row, *options("POSIX"), "-k")
+        part = player.data / "field.000000.bp.dir" / "field.000000.bp.2"
+        part.unlink() if size is None else os.truncate(part, size)
+        failed(
+            player.run(4, "-w", player.describe(row), *given), "adios: cannot", "field.000000.bp"
+        )
 
 
-def kernel_of(player: Player, name: str) -> Player:
-    """The kernel of that name, started like the player."""
-    program = player.program.parent / f"understudy-kernel-{name.split('-')[0]}"
-    return Player(program=program, mpiexec=player.mpiexec, folder=player.folder)
+def kernel_run(player: Player, name: str, *arguments: object, ranks: int = 2) -> Outcome:
+    """A run of the kernel of that name, started like the player."""
+    path = player.program.with_name(f"understudy-kernel-{name.split('-')[0]}")
+    return replace(player, program=path).run(ranks, *arguments)
+
+
+def two_steps(player: Player, name: str, *arguments: object) -> Path:
+    """A kernel's two steps of 4 ranks, which are kept; its descriptor."""
+    config = ROOT / "traces" / f"{name.split('-')[0]}.xml"
+    options = ("-c", config, "-o", "data", "-r", "r.json", "-k", "-s", 2, *arguments)
+    outcome = kernel_run(player, name, *options, ranks=4)
+    expect(outcome.status == 0, outcome.err)
+    return config
 
 
 def variables_of(config: Path, electrons: bool) -> set[str]:
@@ -245,135 +227,96 @@ def kernel(player: Player, name: str) -> None:
     """The bytes of a process are those of the descriptor, and bpls finds every variable."""
     need_method("adios")
     given, group, bytes_of_process = KERNELS[name]
-    config = ROOT / "traces" / f"{name.split('-')[0]}.xml"
-    program = kernel_of(player, name)
-    outcome = program.run(4, "-c", config, "-o", "data", "-r", "r.json", "-k", "-s", 2, *given)
-    expect(outcome.status == 0, outcome.err)
+    config = two_steps(player, name, *given)
     result = json.loads((player.folder / "r.json").read_text())
-    check_kernel_result(result, bytes_of_process)
-    need_program("bpls", "libadios-bin")
-    target = player.folder / "data" / f"{group}.1.bp"
-    listed = subprocess.run(["bpls", target], capture_output=True, text=True, check=True).stdout
-    found = {line.split()[1] for line in listed.splitlines() if line.strip()}
-    expected = variables_of(config, electrons="electrons" in name)
-    found = {x for x in found if not x.startswith("/__adios__")}
-    expect(found == expected, f"bpls finds {found ^ expected} too much or too little")
-    mean = subprocess.run(
-        ["bpls", "-l", target], capture_output=True, text=True, check=True
-    ).stdout
-    expect("nan" not in mean.lower() and "inf " not in mean, f"values are no numbers:\n{mean}")
-
-
-def check_kernel_result(result: Json, bytes_of_process: int) -> None:
-    """It keeps to the schema, and each of the 4 processes wrote that much in each of 2 steps."""
-    try:
-        import jsonschema
-    except ImportError:
-        print("the schema is not checked: jsonschema is not installed")
-    else:
-        schema = json.loads((ROOT / "schemas" / "application.schema.json").read_text())
-        jsonschema.validate(result, schema)
-    dumps = dumps_of(result)
-    expect(len(dumps) == 2, f"{len(dumps)} dumps, expected 2")
-    for dump in dumps:
-        written = dump["processes"]["bytes"]
-        expect(written == [bytes_of_process] * 4, f"{written}, expected {bytes_of_process} each")
+    check_schema(result, "application")
+    equal(len(dumps_of(result)), 2, "dumps")
+    for dump in dumps_of(result):
+        equal(dump["processes"]["bytes"], [bytes_of_process] * 4, "bytes of processes")
         over = dump["file_bytes"] / (4 * bytes_of_process) - 1
         expect(0 < over < 0.1, f"{over:.4f} of the payload is container")
+    need_program("bpls", "libadios-bin")
+    target = player.data / f"{group}.1.bp"
+    names = {
+        line.split()[1] for line in output(player, "bpls", target).splitlines() if line.strip()
+    }
+    names = {name for name in names if not name.startswith("/__adios__")}
+    equal(names, variables_of(config, electrons="electrons" in name), "variables")
+    mean = output(player, "bpls", "-l", target)
+    expect("nan" not in mean.lower() and "inf " not in mean, f"values are no numbers:\n{mean}")
 
 
 def kernels_compute(player: Player) -> None:
     """Steps differ, by what was computed between them, and so do processes."""
     need_method("adios")
     need_program("bpls", "libadios-bin")
-    for name, group, variable in (("chimera", "restart.model", "t_c"), ("gts", "restart", "zion")):
+    for name, group, values, small in (
+        ("chimera", "restart.model", "t_c", ("--rays=2",)),
+        ("gts", "restart", "zion", ("--mimax=2000", "--mgrid=500")),
+    ):
         player.clear()
-        small = ("--rays=2",) if name == "chimera" else ("--mimax=2000", "--mgrid=500")
-        config = ROOT / "traces" / f"{name}.xml"
-        outcome = kernel_of(player, name).run(
-            4, "-c", config, "-o", "data", "-r", "r.json", "-k", "-s", 2, *small
+        two_steps(player, name, *small)
+        first, second = (
+            output(player, "bpls", "-d", "-n", "1", player.data / f"{group}.{step}.bp", values)
+            for step in range(2)
         )
-        expect(outcome.status == 0, outcome.err)
-        dumps = []
-        for step in range(2):
-            target = player.folder / "data" / f"{group}.{step}.bp"
-            show = ["bpls", "-d", "-n", "1", target, variable]
-            dumps.append(subprocess.run(show, capture_output=True, text=True, check=True).stdout)
-        expect(dumps[0] != dumps[1], f"{name}: {variable} is the same in both steps")
-        expect(len(set(dumps[0].split())) > 100, f"{name}: {variable} has hardly any values")
+        expect(first != second, f"{name}: {values} is the same in both steps")
+        expect(len(set(first.split())) > 100, f"{name}: {values} has hardly any values")
 
 
 def kernel_invalid_input(player: Player) -> None:
     """Bad options and descriptors: one message of the kernel, status not 0, no result."""
     need_method("adios")
-    chimera, gts = kernel_of(player, "chimera"), kernel_of(player, "gts")
-    traces = ROOT / "traces"
-    cases: list[tuple[Player, tuple[object, ...], str]] = [
-        (chimera, ("-o", "data", "--rays", 0), "--rays 0: expected a whole number from 1 to 4096"),
-        (chimera, ("-o", "data", "--rays"), "--rays: expected a whole number from 1 to 4096"),
-        (chimera, ("-o", "data", "--cycles=x"), "--cycles x: expected a whole number"),
-        (chimera, ("-o", "data", "--colour"), "--colour: unknown option"),
-        (chimera, ("-o", "data"), "chimera.xml: the adios-config cannot be read"),
-        (chimera, ("-o", "data", "-c", traces / "gts.xml"), "undefined group: restart.model"),
-        (gts, ("--mimax=1e5",), "--mimax 1e5: expected a whole number"),
-        (gts, (), "--directory is missing"),
-        (
-            gts,
-            ("-o", "data", "-c", traces / "gts.xml", "-a", "FLOPPY"),
-            "--method FLOPPY: in ADIOS 1.13.1",
-        ),
+    to, of_gts = ("-o", "data"), ("-c", ROOT / "traces" / "gts.xml")
+    rays = "expected a whole number from 1 to 4096"
+    cases: list[tuple[str, tuple[object, ...], str]] = [
+        ("chimera", (*to, "--rays", 0), f"--rays 0: {rays}"),
+        ("chimera", (*to, "--rays"), f"--rays: {rays}"),
+        ("chimera", (*to, "--cycles=x"), "--cycles x: expected a whole number"),
+        ("chimera", (*to, "--colour"), "--colour: unknown option"),
+        ("chimera", to, "chimera.xml: the adios-config cannot be read"),
+        ("chimera", (*to, *of_gts), "undefined group: restart.model"),
+        ("gts", ("--mimax=1e5",), "--mimax 1e5: expected a whole number"),
+        ("gts", (), "--directory is missing"),
+        ("gts", (*to, *of_gts, "-a", "FLOPPY"), "--method FLOPPY: in ADIOS 1.13.1"),
     ]
-    for program, given, message in cases:
-        outcome = program.run(2, *given)
+    for name, given, message in cases:
+        outcome = kernel_run(player, name, *given)
         expect(outcome.status != 0, f"{given}: status 0")
         expect(message in outcome.err, f"{given}: {outcome.err}, expected {message}")
         expect(not (player.folder / "result.json").exists(), f"{given}: a result was written")
-        shutil.rmtree(player.folder / "data", ignore_errors=True)
-    for program in (chimera, gts):
-        outcome = program.run(0, "--help")
+        shutil.rmtree(player.data, ignore_errors=True)
+    for name in ("chimera", "gts"):
+        outcome = kernel_run(player, name, "--help", ranks=0)
         expect(outcome.status == 0 and outcome.err == "", outcome.err)
         expect("--cycles" in outcome.out and "--steps" in outcome.out, outcome.out)
 
 
 def without_adios(player: Player) -> None:
     """Where ADIOS is missing the kernels still build, and say so in one message."""
-    proxies = HERE.parent
+    proxies, skel = ROOT / "proxies", ROOT / "studies" / "skel" / "programs"
     for name in ("chimera", "gts"):
         target = player.folder / f"understudy-kernel-{name}"
-        skel = HERE.parents[1] / "studies" / "skel" / "programs"
         sources = [skel / f"kernel-{name}.c", skel / "kernel" / "kernel.c"]
-        sources += [proxies / "core" / "text" / "error.c", proxies / "core" / "text" / "print.c"]
-        command = [os.environ["UND_MPICC"], "-std=c11", "-Wall", "-Werror", "-I", proxies / "core"]
-        command += ["-I", skel, "-o", target, *sources]
-        subprocess.run(command, check=True)
-        program = Player(program=target, mpiexec=player.mpiexec, folder=player.folder)
-        outcome = program.run(2, "-o", "data")
+        sources += [proxies / "core" / "text" / f"{part}.c" for part in ("error", "print")]
+        include = ["-I", proxies / "core", "-I", skel]
+        compiler = os.environ["UND_MPICC"]
+        output(player, compiler, "-std=c11", "-Wall", "-Werror", *include, "-o", target, *sources)
+        outcome = replace(player, program=target).run(2, "-o", "data")
         expect(outcome.status != 0, "status 0")
         lines = [x for x in outcome.err.splitlines() if x.startswith("kernel-")]
         message = f"kernel-{name}: cannot write: this program was built without ADIOS 1.13"
-        expect(lines == [message], f"{lines}, expected {message}")
+        equal(lines, [message])
 
 
-CASES: dict[str, Callable[[Player], None]] = {
-    case.__name__.replace("_", "-"): case
-    for case in (
-        dry_run,
-        read_by_bpls,
-        invalid_input,
-        small_buffers,
-        cut_part,
-        kernels_compute,
-        kernel_invalid_input,
-        without_adios,
-    )
+CASES = {
+    **named(read_by_bpls, invalid_input, small_buffers, cut_part, kernels_compute),
+    **named(kernel_invalid_input, without_adios),
+    **for_each(methods, LAYOUTS),
+    **for_each(full_disk, METHODS),
+    **for_each(stops_cleanly, METHODS),
+    **for_each(kernel, KERNELS),
 }
-for _layout in LAYOUTS:
-    CASES[f"methods.{_layout}"] = partial(methods, layout=_layout)
-for _method in METHODS:
-    CASES[f"full-disk.{_method}"] = partial(full_disk, method=_method)
-    CASES[f"stops-cleanly.{_method}"] = partial(stops_cleanly, method=_method)
-for _kernel in KERNELS:
-    CASES[f"kernel.{_kernel}"] = partial(kernel, name=_kernel)
 
 if __name__ == "__main__":
     sys.exit(main("adios", CASES))

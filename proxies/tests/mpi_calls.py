@@ -1,18 +1,27 @@
-"""Calls of the system: the player makes them one by one, on files that it makes and removes.
-
-Each case is started by ctest; see mpi_support.py.
-"""
+"""Calls of the system: the player makes them one by one, on files that it makes and removes."""
 
 import os
-import signal
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from mpi_errors import refused
-from mpi_support import Json, Player, aborted, expect, finish, main
+from mpi_support import (
+    Json,
+    Player,
+    aborted,
+    disturbed,
+    dumps_of,
+    equal,
+    expect,
+    flip,
+    left_only,
+    main,
+    named,
+    refused,
+    stopped,
+    verified,
+)
 
 HEADER: Json = {
     "schema": "understudy/workload/3",
@@ -30,12 +39,18 @@ def opened(path: Any, handle: int, *flags: str) -> Json:
     return {"call": "open", "path": path, "as": handle, "flags": list(flags)}
 
 
-def workload(*calls: Json, entries: list[Json], stored: int = 1 << 20, ranks: int = 1) -> Json:
-    """One step with these calls."""
+def workload(
+    *calls: Json, entries: list[Json], stored: int = 1 << 20, ranks: int = 1, later: Any = ()
+) -> Json:
+    """A step with these calls, and one with others 2 s later."""
     row: Json = HEADER | {"ranks": ranks, "scaling": {"rule": "none", "from_ranks": ranks}}
     row["sets"] = [{"name": "app", "of": "callers", "entries": entries, "stored_bytes": stored}]
-    step = {"at": 0, "do": [{"calls": "app", "do": list(calls)}]}
-    stream = {"name": "app", "role": "output", "method": "posix", "steps": [step]}
+    steps = [
+        {"at": at, "do": [{"calls": "app", "do": list(each)}]}
+        for at, each in ((0, calls), (2, later))
+        if each
+    ]
+    stream = {"name": "app", "role": "output", "method": "posix", "steps": steps}
     return row | {"streams": [stream]}
 
 
@@ -96,88 +111,80 @@ EVERY = workload(
 )
 
 
+def write(size: int, **more: Any) -> Json:
+    return {"call": "write", "of": 0, "bytes": size} | more
+
+
+def read(size: int, **more: Any) -> Json:
+    return {"call": "read", "of": 0, "bytes": size} | more
+
+
+LATER = [{"call": "stat", "path": 0}]
+CREATE = opened(0, 0, "write", "create")
+
+
 def every_kind(player: Player) -> None:
     """Files are as the calls leave them, and all of them go with the run."""
-    result = player.play(EVERY, "--verify", "-k")
-    (dump,) = result["repetitions"][0]["streams"][0]["dumps"]
-    found = {phase["phase"]: phase for phase in dump["phases"]}
-    expect(found["write"]["operations"] == 20, f"{found['write']}")
-    expect(dump["bytes"] == dump["described_bytes"] == 2000 + 10_000 + 508 + 600, f"{dump}")
-    sizes = {name: len(data) for name, data in player.data().items()}
-    kept = {"0/1": 1000, "3": 7008, "4": 7008, "5/6": 200, "5/7": 200, "10": 1000}
-    expect(sizes == {f"app.tree/{name}": size for name, size in kept.items()}, f"{sizes}")
+    result, files = player.kept(EVERY, "--verify")
+    (dump,) = dumps_of(result)
+    equal({p["phase"]: p["operations"] for p in dump["phases"]}["write"], 20, "writes")
+    expect(dump["bytes"] == dump["described_bytes"] == 2000 + 10_000 + 508 + 600, dump)
+    sizes = {"0/1": 1000, "3": 7008, "4": 7008, "5/6": 200, "5/7": 200, "10": 1000}
+    expected = {f"app.tree/{name}": size for name, size in sizes.items()}
+    equal({name: len(data) for name, data in files.items()}, expected, "sizes")
     # Of the file that is cut, renamed and linked: 2,500 bytes, 500 and 8; of the others 200 each.
-    right = {"bytes": 3008 + 400, "wrong_bytes": 0}
-    expect(result["verification"] == right, f"{result['verification']}")
-    player.clear()
+    verified(result, 3008 + 400)
     player.play(EVERY)
-    expect(not (player.folder / "data").exists(), "files of the run are left")
+    left_only(player, result=True)
+
+
+def disturb(
+    player: Player, described: Json, act: Callable[[Path], object], *options: str
+) -> tuple[int, str]:
+    """Does something to the tree while the run waits for its second step; how it ended."""
+    outcome = disturbed(
+        player,
+        lambda p, _: act(p.data / "app.tree"),
+        *options,
+        described=described,
+        ranks=1,
+        after="",
+    )
+    return outcome.status, outcome.message() if outcome.lines else ""
 
 
 def flipped_bytes(player: Player) -> None:
-    """Whichever byte of what the calls have written last is flipped, it is found."""
-    write = {"call": "write", "of": 0, "bytes": 3000}
-    made = workload(opened(0, 0, "write", "create"), write, CLOSE, entries=[{}])
-    later = {"at": 2, "do": [{"calls": "app", "do": [{"call": "stat", "path": 0}]}]}
-    made["streams"][0]["steps"].append(later)
-    target = player.folder / "data" / "app.tree" / "0"
-    for place in (0, 1, 2999):
-        running = player.start(1, "-w", player.describe(made), "-o", "data", "--verify")
-        wait_until(lambda: target.exists() and target.stat().st_size == 3000)
-        with target.open("r+b") as file:
-            file.seek(place)
-            byte = file.read(1)
-            file.seek(place)
-            file.write(bytes([byte[0] ^ 1]))
-        outcome = finish(running)
-        expect(aborted(outcome), f"byte {place}: status {outcome.status}\n{outcome.err}")
-        message = outcome.message()
+    """Whichever byte of what the calls have written last is flipped, it is found; so is one of a
+    file that was there before, and that the calls read."""
+    wrote = workload(CREATE, write(3000), CLOSE, entries=[{}], later=LATER)
+    reads = [opened(0, 0, "read"), read(5000), CLOSE]
+    there = workload(*LATER, entries=[{"bytes": 5000}], later=reads)
+    for described, place in ((wrote, 0), (wrote, 1), (wrote, 2999), (there, 4321)):
+        status, message = disturb(
+            player, described, lambda tree, n=place: flip(tree / "0", n), "--verify"
+        )
+        expect(status not in (0, 2), f"byte {place}: status {status}")
         expect("app.tree/0" in message and f"byte {place} " in message, message)
-
-
-def flipped_input(player: Player) -> None:
-    """A byte of a file that was there before is flipped, and the calls read it."""
-    read = {"call": "read", "of": 0, "bytes": 5000}
-    wait = {"at": 0, "do": [{"calls": "app", "do": [{"call": "stat", "path": 0}]}]}
-    made = workload(opened(0, 0, "read"), read, CLOSE, entries=[{"bytes": 5000}])
-    made["streams"][0]["steps"][0]["at"] = 2
-    made["streams"][0]["steps"].insert(0, wait)
-    target = player.folder / "data" / "app.tree" / "0"
-    running = player.start(1, "-w", player.describe(made), "-o", "data", "--verify")
-    wait_until(lambda: target.exists() and target.stat().st_size == 5000)
-    time.sleep(0.5)
-    with target.open("r+b") as file:
-        file.seek(4321)
-        byte = file.read(1)
-        file.seek(4321)
-        file.write(bytes([byte[0] ^ 1]))
-    outcome = finish(running)
-    expect(aborted(outcome), f"status {outcome.status}\n{outcome.err}")
-    expect("app.tree/0" in outcome.message() and "byte 4321 " in outcome.message(), outcome.err)
 
 
 def direct(player: Player) -> None:
     """A file that is opened past the page cache is, and has what was written."""
-    target = player.folder / "data" / "app.tree" / "0"
-    write = {"call": "write", "of": 0, "bytes": 4096}
-    made = workload(
+    calls = (
         opened(0, 0, "read", "write", "create", "direct"),
-        {"repeat": 2, "do": [write]},
-        {"call": "read", "of": 0, "bytes": 4096, "at": 4096},
-        entries=[{}],
+        {"repeat": 2, "do": [write(4096)]},
+        read(4096, at=4096),
     )
-    later = {"at": 2, "do": [{"calls": "app", "do": [CLOSE]}]}
-    made["streams"][0]["steps"].append(later)
-    running = player.start(1, "-w", player.describe(made), "-o", "data", "--verify")
-    wait_until(lambda: target.exists() and target.stat().st_size == 8192)
-    flags = [
-        int((link.parent.parent / "fdinfo" / link.name).read_text().split()[3], 8)
-        for link in Path("/proc").glob("[0-9]*/fd/*")
-        if link.is_symlink() and points_to(link, target)
-    ]
-    expect(bool(flags) and all(f & os.O_DIRECT for f in flags), f"flags {flags}")
-    outcome = finish(running)
-    expect(outcome.status == 0, outcome.err)
+
+    def flags(tree: Path) -> None:
+        seen = [
+            int((link.parent.parent / "fdinfo" / link.name).read_text().split()[3], 8)
+            for link in Path("/proc").glob("[0-9]*/fd/*")
+            if link.is_symlink() and points_to(link, tree / "0")
+        ]
+        expect(bool(seen) and all(flag & os.O_DIRECT for flag in seen), f"flags {seen}")
+
+    described = workload(*calls, entries=[{}], later=[CLOSE])
+    equal(disturb(player, described, flags, "--verify"), (0, ""))
 
 
 def points_to(link: Path, target: Path) -> bool:
@@ -192,73 +199,54 @@ def by_ranks(player: Player) -> None:
     """Ranks make the same calls on files of their own, and other ranks make none."""
     calls = [
         opened([0, 1], 0, "write", "create", "exclusive"),
-        {"repeat": 4, "do": [{"call": "write", "of": 0, "bytes": 10, "at": [5, 100, 10]}]},
+        {"repeat": 4, "do": [write(10, at=[5, 100, 10])]},
         CLOSE,
     ]
-    made = workload({"ranks": [1, 2], "do": calls}, entries=[{"count": 3}], ranks=4)
-    result = player.play(made, "--verify", "-k")
-    sizes = {name: len(data) for name, data in player.data().items()}
-    expect(sizes == {"app.tree/0": 45, "app.tree/1": 145}, f"{sizes}")
-    expect(result["verification"]["bytes"] == 80, f"{result['verification']}")
+    described = workload({"ranks": [1, 2], "do": calls}, entries=[{"count": 3}], ranks=4)
+    result, files = player.kept(described, "--verify")
+    sizes = {name: len(data) for name, data in files.items()}
+    equal(sizes, {"app.tree/0": 45, "app.tree/1": 145}, "sizes")
+    verified(result, 80)
 
 
-def through_links(player: Player) -> None:
-    """A file that is written and read through a link is the file that has the name."""
-    link = {"call": "symlink", "path": 1, "to": 0}
-    write = {"call": "write", "of": 0, "bytes": 6}
-    read = {"call": "read", "of": 0, "bytes": 6}
-    anew = [opened(0, 0, "write", "create", "truncate"), write, CLOSE]
-    cut = [opened(1, 0, "write", "truncate"), write, CLOSE]
-    more = [opened(1, 0, "write", "append"), write, CLOSE]
-    reads = [part for path in (0, 1) for part in (opened(path, 0, "read"), read, CLOSE)]
-    before: list[tuple[Json, list[Json]]] = [({}, anew), ({"bytes": 6}, reads[:3])]
-    for entry, first in before:
-        calls = [*first, link, *reads, *cut, *reads, *more, *reads]
-        result = player.play(workload(*calls, entries=[entry, {}], stored=12), "--verify")
-        right = {"bytes": 12, "wrong_bytes": 0}
-        expect(result["verification"] == right, f"{result['verification']}")
+def anew(path: int, *flags: str) -> list[Json]:
+    return [opened(path, 0, "write", *flags), write(6), CLOSE]
 
 
-def through_directories(player: Player) -> None:
-    """A file that is read through a link to its directory, or that has another name, is right."""
-    entries: list[Json] = [{"directory": True}, {"in": 0}, {}, {"in": 2, "name": 1}]
-    make = [opened(1, 0, "write", "create"), {"call": "write", "of": 0, "bytes": 6}, CLOSE]
-    read = [opened(3, 0, "read"), {"call": "read", "of": 0, "bytes": 6}, CLOSE]
-    for change in (
-        {"call": "rename", "path": 0, "to": 2},
-        {"call": "symlink", "path": 2, "to": 0},
-    ):
-        player.play(workload(*make, change, *read, entries=entries), "--verify")
+def again(*paths: int) -> list[Json]:
+    return [call for path in paths for call in (opened(path, 0, "read"), read(6), CLOSE)]
 
 
-def renamed_directories(player: Player) -> None:
-    """A directory takes its files along: they grow and are cut where they are then, and a file of
-    the same name in a new directory is another one."""
-    entries: list[Json] = [
-        {},
-        {"in": 0},
-        {"in": 1},
-        {},
-        {"in": 3, "name": 1},
-        {"in": 4, "name": 2},
-    ]
-    write = {"call": "write", "of": 0, "bytes": 6}
-    make = [
-        *({"call": "mkdir", "path": n} for n in (0, 1)),
-        *(opened(2, 0, "write", "create", "exclusive"), write, CLOSE),
-    ]
-    more = [opened(5, 0, "write", "append"), write, CLOSE]
-    anew = [opened(5, 0, "write", "truncate"), write, CLOSE]
-    away, back = ({"call": "rename", "path": p, "to": 3 - p} for p in (0, 3))
-    for calls, stored, compared in (
-        ([*make, away, *more, back], 12, 12),
-        ([*make, away, *anew, back], 6, 6),
-        ([*make, away, *make, *more], 18, 18),
-    ):
-        made = workload(*calls, entries=entries, stored=stored)
-        result = player.play(made, "--verify")
-        right = {"bytes": compared, "wrong_bytes": 0}
-        expect(result["verification"] == right, f"{result['verification']}")
+def move(path: int, to: int, call: str = "rename") -> Json:
+    return {"call": call, "path": path, "to": to}
+
+
+LINKED = [move(1, 0, "symlink"), *again(0, 1), *anew(1, "truncate"), *again(0, 1)]
+LINKED += [*anew(1, "append"), *again(0, 1)]
+MADE: list[Json] = [{"call": "mkdir", "path": n} for n in (0, 1)]
+MADE += anew(2, "create", "exclusive")
+FILE_IN: list[Json] = [{"directory": True}, {"in": 0}, {}, {"in": 2, "name": 1}]
+NESTED: list[Json] = [{}, {"in": 0}, {"in": 1}, {}, {"in": 3, "name": 1}, {"in": 4, "name": 2}]
+# What calls do to names, the entries that they have, and the bytes that are verified.
+NAMES: dict[str, tuple[list[Json], list[Json], int]] = {
+    "through a link": ([*anew(0, "create", "truncate"), *LINKED], [{}, {}], 12),
+    "through a link to a file before": ([*again(0), *LINKED], [{"bytes": 6}, {}], 12),
+    "in a renamed directory": ([*anew(1, "create"), move(0, 2), *again(3)], FILE_IN, 6),
+    "in a linked one": ([*anew(1, "create"), move(2, 0, "symlink"), *again(3)], FILE_IN, 6),
+    # A directory takes its files along: they grow and are cut where they are then, and a file of
+    # the same name in a new directory is another one.
+    "grown elsewhere": ([*MADE, move(0, 3), *anew(5, "append"), move(3, 0)], NESTED, 12),
+    "cut elsewhere": ([*MADE, move(0, 3), *anew(5, "truncate"), move(3, 0)], NESTED, 6),
+    "another of the name": ([*MADE, move(0, 3), *MADE, *anew(5, "append")], NESTED, 18),
+}
+
+
+def names(player: Player) -> None:
+    """A file is the same by each of its names, and another one has its own bytes."""
+    for name, (calls, entries, size) in NAMES.items():
+        stored = max(size, 12)
+        result = player.play(workload(*calls, entries=entries, stored=stored), "--verify")
+        verified(result, size, name)
 
 
 BAD: dict[str, tuple[Callable[[Json], Any], tuple[str, ...]]] = {
@@ -302,82 +290,70 @@ WRONG: dict[str, tuple[list[Json], tuple[str, ...]]] = {
 def bad_calls(player: Player) -> None:
     """What is wrong in a call is named, before anything is written."""
     good = opened(0, 0, "read")
-    for name, (change, words) in BAD.items():
-        made = workload(change(dict(good)), entries=[{"bytes": 1}, {}])
-        refused(player, 1, "-w", player.describe(made), "-o", "data", words=words)
-        expect(not (player.folder / "data").exists(), f"{name}: files are left")
-    for entry, word in (({"in": 0}, "in"), ({"top": True, "bytes": 1}, "top"), ({"is": 1}, "is")):
-        made = workload(good, entries=[entry])
-        refused(player, 1, "-w", player.describe(made), "-o", "data", words=("entries[0]", word))
-    path = player.describe(workload(good, CLOSE, entries=[{"bytes": 1}]))
-    refused(player, 1, "-w", path, "-o", "data", "-a", "stdio", words=("stdio", "calls"))
+    cases = [
+        (workload(change(dict(good)), entries=[{"bytes": 1}, {}]), (), words)
+        for change, words in BAD.values()
+    ]
+    cases += [
+        (workload(good, entries=[entry]), (), ("entries[0]", word))
+        for entry, word in (
+            ({"in": 0}, "in"),
+            ({"top": True, "bytes": 1}, "top"),
+            ({"is": 1}, "is"),
+        )
+    ]
+    by_stdio = ("-a", "stdio")
+    cases.append((workload(good, CLOSE, entries=[{"bytes": 1}]), by_stdio, ("stdio", "calls")))
+    for row, options, words in cases:
+        refused(player, 0, "-w", player.describe(row), "-o", "data", *options, words=words)
 
 
 def wrong_calls(player: Player) -> None:
     """What turns out wrong while it is played ends the run, and leaves nothing."""
     for name, (calls, words) in WRONG.items():
-        made = workload(*calls, entries=[{"bytes": 10}, {}], stored=50)
-        outcome = player.run(1, "-w", player.describe(made), "-o", "data")
-        expect(outcome.status == 1, f"{name}: status {outcome.status}\n{outcome.err}")
+        row = workload(*calls, entries=[{"bytes": 10}, {}], stored=50)
+        outcome = player.run(0, "-w", player.describe(row), "-o", "data")
+        expect(aborted(outcome), f"{name}: status {outcome.status}\n{outcome.err}")
         for word in words:
             expect(word in outcome.message(), f"{name}: {word!r} is missing: {outcome.err}")
-        expect(not (player.folder / "data").exists(), f"{name}: files are left")
+        left_only(player)
 
 
 def file_of_another(player: Player) -> None:
     """What the run has not made stays, and so do the directories that it is in."""
-    made = workload(opened(0, 0, "write", "create"), CLOSE, entries=[{}, {"directory": True}])
-    later = {"at": 2, "do": [{"calls": "app", "do": [{"call": "stat", "path": 0}]}]}
-    made["streams"][0]["steps"].append(later)
-    running = player.start(1, "-w", player.describe(made), "-o", "data")
-    strange = player.folder / "data" / "app.tree" / "1" / "mine"
-    wait_until(strange.parent.exists)
-    strange.write_text("mine")
-    running.communicate(timeout=60)
-    expect(strange.read_text() == "mine", "a file of somebody else is gone")
-    expect(
-        sorted(p.name for p in (player.folder / "data").rglob("*")) == ["1", "app.tree", "mine"],
-        "",
-    )
+    described = workload(CREATE, CLOSE, entries=[{}, {"directory": True}], later=LATER)
+    disturb(player, described, lambda tree: (tree / "1" / "mine").write_text("mine"))
+    equal(player.files(), {"app.tree/1/mine": b"mine"})
 
 
 def link_in_the_way(player: Player) -> None:
     """A link that somebody puts in place of a name leads to nothing that is written or removed."""
-    elsewhere = player.folder / "elsewhere"
-    elsewhere.mkdir()
-    precious = elsewhere / "1"
-    precious.write_text("precious")
-    data = player.folder / "data" / "app.tree"
     entries: list[Json] = [{"directory": True}, {"in": 0}, {}]
-    for link, to, path in ((data / "2", precious, 2), (data / "0", elsewhere, 1)):
-        later = [opened(path, 0, "write", "create"), {"call": "write", "of": 0, "bytes": 3}, CLOSE]
-        made = workload({"call": "stat", "path": 0}, entries=entries)
-        step = {
-            "at": 2,
-            "do": [{"calls": "app", "do": [*later, {"call": "unlink", "path": path}]}],
-        }
-        made["streams"][0]["steps"].append(step)
-        running = player.start(1, "-w", player.describe(made), "-o", "data")
-        wait_until((data / "0").exists)
-        if link.exists():
-            link.rename(data / "moved")
-        link.symlink_to(to)
-        outcome = finish(running)
-        expect(outcome.status == 1, f"{link}: status {outcome.status}\n{outcome.err}")
-        expect(precious.read_text() == "precious", f"{link}: led out of the tree")
-        player.clear()
+    for name, to, path in (("2", "../../elsewhere/1", 2), ("0", "../../elsewhere", 1)):
+        calls = [*anew(path, "create"), {"call": "unlink", "path": path}]
+
+        def plant(tree: Path, name: str = name, to: str = to) -> None:
+            elsewhere = tree.parents[1] / "elsewhere"
+            elsewhere.mkdir()
+            (elsewhere / "1").write_text("precious")
+            if (tree / name).exists():
+                (tree / name).rename(tree / "moved")
+            (tree / name).symlink_to(to)
+
+        described = workload(*LATER, entries=entries, later=calls)
+        equal(disturb(player, described, plant)[0], 1, f"{name}: status")
+        equal((player.folder / "elsewhere" / "1").read_text(), "precious", f"{name}: led out")
 
 
-def stopped(player: Player) -> None:
+def stops_cleanly(player: Player) -> None:
     """A run that is stopped removes what it has made."""
-    made = workload(opened(0, 0, "write", "create"), CLOSE, entries=[{}, {"directory": True}])
-    later = {"at": 60, "do": [{"calls": "app", "do": [{"call": "stat", "path": 0}]}]}
-    made["streams"][0]["steps"].append(later)
-    running = player.start(1, "-w", player.describe(made), "-o", "data")
-    wait_until((player.folder / "data" / "app.tree" / "0").exists)
-    running.send_signal(signal.SIGTERM)
-    running.communicate(timeout=60)
-    expect(not (player.folder / "data").exists(), "files are left")
+    described = workload(CREATE, CLOSE, entries=[{}, {"directory": True}], later=LATER)
+    described["streams"][0]["steps"][1]["at"] = 60
+    outcome = disturbed(
+        player, lambda _, run: run.terminate(), described=described, ranks=1, after=""
+    )
+    expect(stopped(player, outcome), "status 0")
+    left_only(player)
 
 
 # Entries and calls that put a file or a directory where no entry is, or only another one.
@@ -414,38 +390,17 @@ def strays(player: Player) -> None:
     """What has come elsewhere with a directory or by a link is removed, too."""
     for name, (entries, calls) in STRAYS.items():
         player.play(workload(*calls, entries=entries))
-        expect(not (player.folder / "data").exists(), f"{name}: files are left")
-        made = workload(*calls, {"call": "close", "of": 1}, entries=entries)  # which is not open
-        outcome = player.run(1, "-w", player.describe(made), "-o", "data")
-        expect(outcome.status == 1, f"{name}: status {outcome.status}\n{outcome.err}")
-        expect(not (player.folder / "data").exists(), f"{name}: files are left by a failure")
+        left_only(player, result=True)
+        row = workload(*calls, {"call": "close", "of": 1}, entries=entries)  # which is not open
+        outcome = player.run(0, "-w", player.describe(row), "-o", "data")
+        expect(aborted(outcome), f"{name}: status {outcome.status}\n{outcome.err}")
+        equal([*player.data.rglob("*")], [], f"{name}: left by a failure")
 
 
-def wait_until(there: Callable[[], bool]) -> None:
-    """Waits until something is so."""
-    for _ in range(6000):
-        if there():
-            return
-        time.sleep(0.01)
-    raise AssertionError("not within a minute")
-
-
-CASES: dict[str, Callable[[Player], None]] = {
-    "every-kind": every_kind,
-    "flipped-bytes": flipped_bytes,
-    "flipped-input": flipped_input,
-    "direct": direct,
-    "by-ranks": by_ranks,
-    "through-links": through_links,
-    "through-directories": through_directories,
-    "renamed-directories": renamed_directories,
-    "bad-calls": bad_calls,
-    "wrong-calls": wrong_calls,
-    "file-of-another": file_of_another,
-    "link-in-the-way": link_in_the_way,
-    "stopped": stopped,
-    "strays": strays,
-}
+CASES = named(
+    *(every_kind, flipped_bytes, direct, by_ranks, names, bad_calls, wrong_calls),
+    *(file_of_another, link_in_the_way, stops_cleanly, strays),
+)
 
 if __name__ == "__main__":
     sys.exit(main("calls", CASES))

@@ -6,6 +6,7 @@ endif()
 # The samples and the methods are cases too.
 file(GLOB und_cases CONFIGURE_DEPENDS samples/*.json)
 list(APPEND und_cases ${method_sources})
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS kinds.json)
 file(GLOB scripts CONFIGURE_DEPENDS mpi_*.py)
 list(FILTER scripts EXCLUDE REGEX "/mpi_support.py$")
 # The methods whose libraries were found. A case decides by them whether it can run, not by what the player says.

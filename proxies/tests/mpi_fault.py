@@ -25,20 +25,26 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from mpi_run import METHODS, wait_for
 from mpi_support import (
+    FILE_METHODS,
     Json,
     Outcome,
     Player,
     configured_methods,
+    dump,
+    equal,
     expect,
     files_below,
     finish,
     main,
-    sample,
+    named,
+    stream,
+    timed,
+    variable,
+    wait_for,
+    workload,
 )
 
-FILE_METHODS = [method for method in METHODS if method != "null"]
 LIMIT_S, WATCHDOG_S = 60, 4
 SEED, SAMPLE = 39, 30
 
@@ -137,33 +143,14 @@ def sampled(entries: list[Entry]) -> list[Entry]:
     return chosen + chance.sample(rest, min(len(rest), SAMPLE - len(chosen)))
 
 
-def workload(entry: Entry) -> Json:
+def described(entry: Entry) -> Json:
     """Two dumps of a file that the ranks share, or the same files read; renames beside them."""
-    variable = {
-        "name": "data",
-        "label": "",
-        "count": 1,
-        "type": "f64",
-        "shape": [512 * entry.ranks],  # two transfers of each
-        "decomposition": {"rule": "even"},
-        "file": 0,
-    }
-    plain = sample("single")
-    stream = plain["streams"][0]
-    dump = stream["dumps"][0] | {"variables": [variable]}
-    stream |= {
-        "name": "field",
-        "operation": "read" if entry.call == "read" else "write",
-        "files": "rewrite" if entry.call == "truncate" else "new",
-        "layout": "shared",
-        "method": entry.method,
-        "transfer_bytes": 2048,
-        "collective": False,
-        "sync": entry.sync and entry.call != "read",
-        "dumps": [dump | {"time_s": t} for t in (0.0, 0.01)],
-    }
-    scaling = {"rule": "none", "from_ranks": entry.ranks}
-    return plain | {"ranks": entry.ranks, "scaling": scaling, "streams": [stream]}
+    data = variable("data", [512 * entry.ranks])  # two transfers of each
+    keys: Json = {"operation": "read"} if entry.call == "read" else {"sync": entry.sync}
+    keys |= {"files": "rewrite"} if entry.call == "truncate" else {}
+    keys |= {"method": entry.method, "transfer_bytes": 2048}
+    dumps = [dump(0.0, data), dump(0.01, data)]
+    return workload(stream("field", **keys, dumps=dumps), ranks=entry.ranks)
 
 
 def injected(player: Player, entry: Entry) -> Player:
@@ -171,27 +158,18 @@ def injected(player: Player, entry: Entry) -> Player:
     last one or, at a later turn, in all."""
     of_first = entry.call in OF_THE_RUN or entry.call in ("create", "unlink", "truncate", "look")
     rank = "0" if of_first else "all" if entry.turn > 1 else str(entry.ranks - 1)
-    variables = {
-        "LD_PRELOAD": os.environ["UND_FAULT"],
-        "FAULT_CALL": entry.call,
-        "FAULT_RANK": rank,
-        "FAULT_UNDER": str(player.folder.resolve()),
-        "FAULT_TURN": str(entry.turn),
-        "FAULT_ERROR": (
-            entry.error
-            if entry.error in ("hang", "short", "flip", "nothing")
-            else str(getattr(errno, entry.error))
-        ),
-        "FAULT_SILLY": "1",
-        "FAULT_LOG": str(player.folder.with_suffix(".faults")),
-    }
+    words = ("hang", "short", "flip", "nothing")
+    error = entry.error if entry.error in words else getattr(errno, entry.error)
+    variables = {"CALL": entry.call, "RANK": rank, "UNDER": player.folder.resolve()}
+    variables |= {"TURN": entry.turn, "ERROR": error, "SILLY": 1}
+    variables |= {"LOG": player.folder.with_suffix(".faults")}
     if entry.call == "look":
-        variables["FAULT_END"] = "/data"
+        variables["END"] = "/data"
     elif entry.call not in OF_THE_RUN:
-        variables["FAULT_NAME"] = "/data/field"
+        variables["NAME"] = "/data/field"
     if entry.error in LASTS:
-        variables["FAULT_KEEPS"] = "1"
-    return replace(player, environment=player.environment | variables)
+        variables["KEEPS"] = 1
+    return player.preloading("UND_FAULT", "FAULT", **variables)
 
 
 def causes(entry: Entry) -> list[str]:
@@ -221,9 +199,9 @@ def judge(entry: Entry, outcome: Outcome, folder: Path, others: dict[str, bytes]
     kept = {name: text for name, text in files_below(folder).items() if name in others}
     if kept != others:
         wrong.append("files of others were changed")
-    own = [p for p in folder.rglob("*") if str(p.relative_to(folder)) not in others]
+    new = [p for p in folder.rglob("*") if str(p.relative_to(folder)) not in others]
     # The name that NFS gives to an open file goes with the process; only its directory stays.
-    left = [p for p in own if not p.name.startswith(".nfs") and p.name != "precious"]
+    left = [p for p in new if not p.name.startswith(".nfs") and p.name != "precious"]
     unsaid = not any("cannot remove" in line for line in said)
     if left and unsaid and entry.error != "hang":
         wrong.append(f"left in silence: {[p.name for p in left]}")
@@ -246,8 +224,8 @@ def play(player: Player, entry: Entry) -> tuple[bool, list[str], str]:
     (folder / "precious" / "thesis.tex").write_text("mine")
     log = folder.with_suffix(".faults")
     log.unlink(missing_ok=True)
-    own = replace(player, folder=folder)
-    path = own.describe(workload(entry))
+    alone = replace(player, folder=folder)
+    path = alone.describe(described(entry))
     others = files_below(folder)
     arguments = ["-w", path, "-o", "data", "-O", "result.json", *["--verify"] * entry.verify]
     if entry.call == "unlink":  # the next repetition would find the file
@@ -255,7 +233,7 @@ def play(player: Player, entry: Entry) -> tuple[bool, list[str], str]:
     if entry.error == "hang":
         arguments += ["--watchdog", str(WATCHDOG_S)]
     try:
-        outcome = injected(own, entry).run(entry.ranks, *arguments, timeout_s=LIMIT_S)
+        outcome = injected(alone, entry).run(entry.ranks, *arguments, timeout_s=LIMIT_S)
         # Without its call, the run is as any other.
         calm = [] if outcome.status == 0 else ["not reached, but it failed"]
         wrong = judge(entry, outcome, folder, others) if struck(log) else calm
@@ -270,105 +248,72 @@ def play(player: Player, entry: Entry) -> tuple[bool, list[str], str]:
 
 def play_all(player: Player, entries: Iterable[Entry]) -> Counter[str]:
     """Runs the entries, two at a time, prints those that fail, and counts."""
-    found: Counter[str] = Counter()
+    kinds: Counter[str] = Counter()
     chosen = [entry for entry in entries if entry.method in configured_methods()]
     with ThreadPoolExecutor(2) as pool:
         for entry, (reached, wrong, shown) in zip(
             chosen, pool.map(lambda e: play(player, e), chosen), strict=True
         ):
             kind = "failed" if wrong else "passed" if reached else "not reached"
-            found[kind] += 1
+            kinds[kind] += 1
             if kind != "passed":
                 print(f"{kind}: {entry.name}: {'; '.join(wrong)}", flush=True)
             if wrong:
                 print("    " + shown.strip().replace("\n", "\n    "), flush=True)
-    print(f"{sum(found.values())} entries: {dict(found)}")
-    return found
+    print(f"{sum(kinds.values())} entries: {dict(kinds)}")
+    return kinds
 
 
 def some_of_the_table(player: Player) -> None:
     """Some entries of the table, at least one of each call."""
     entries = table()
     expect(len(entries) >= 300, f"the table has {len(entries)} entries")
-    found = play_all(player, sampled([e for e in entries if e.method in configured_methods()]))
-    expect(found["failed"] == 0, f"{found['failed']} entries failed")
-    expect(found["passed"] > found["not reached"], "most calls were not reached")
+    kinds = play_all(player, sampled([e for e in entries if e.method in configured_methods()]))
+    expect(kinds["failed"] == 0, f"{kinds['failed']} entries failed")
+    expect(kinds["passed"] > kinds["not reached"], "most calls were not reached")
 
 
-def faulty(player: Player, **variables: object) -> Player:
-    """The player with a fault in its only rank."""
-    always = {
-        "LD_PRELOAD": os.environ["UND_FAULT"],
-        "FAULT_RANK": "0",
-        "FAULT_UNDER": player.folder.resolve(),
-    }
-    more = {name: str(value) for name, value in (always | variables).items()}
-    return replace(player, environment=player.environment | more)
-
-
-def wrong_read_is_seen(player: Player) -> None:
-    """A bit that is wrong in the one read that is timed, and in none after it."""
-    fault = {"FAULT_CALL": "read", "FAULT_ERROR": "flip", "FAULT_NAME": "/data/field"}
-    for method in ("posix", "stdio", "mpiio"):  # whose first read of a file is of its bytes
-        one = Entry(
-            call="read", error="flip", method=method, ranks=1, turn=1, sync=False, verify=True
+def wrong_reads(player: Player) -> None:
+    """A bit that is wrong in the one read that is timed, and in none after it, is seen; a read of
+    half of its bytes, as on NFS behind a signal, is no error."""
+    cases = [("flip", method, 1, 1) for method in ("posix", "stdio", "mpiio")]
+    cases += [
+        ("short", method, ranks, turn)
+        for method, ranks, turn in itertools.product(FILE_METHODS, (1, 4), (1, 2, 3))
+        if method in configured_methods() and (ranks == 1 or turn == 2)
+    ]
+    for error, method, ranks, turn in cases:
+        entry = Entry(
+            **{"call": "read", "error": error, "method": method, "ranks": ranks, "turn": turn},
+            **{"sync": False, "verify": True},  # type: ignore[arg-type]
         )
-        path = player.describe(workload(one))
-        bad = faulty(player, **fault)
-        outcome = bad.run(1, "-w", path, "-o", "data", "-O", "result.json", "--verify")
-        expect(outcome.status == 1, f"{method}: status {outcome.status}: {outcome.err}")
-        expect("verification: 1 of" in outcome.err, f"{method}: {outcome.err}")
-        expect("data/field.000000: byte 0 " in outcome.err, f"{method}: {outcome.err}")
+        variables = {"CALL": "read", "ERROR": error, "RANK": 0, "UNDER": player.folder.resolve()}
+        faulty = player.preloading(
+            "UND_FAULT", "FAULT", **variables, NAME="/data/field", TURN=turn
+        )
+        path = player.describe(described(entry))
+        outcome = faulty.run(ranks, "-w", path, "-o", "data", "-O", "result.json", "--verify")
+        equal(outcome.status, int(error == "flip"), f"{entry.name}: {outcome.err}")
+        for words in ("verification: 1 of", "data/field.000000: byte 0 ") * (error == "flip"):
+            expect(words in outcome.err, f"{entry.name}: {outcome.err}")
         player.clear()
-
-
-def short_read_is_continued(player: Player) -> None:
-    """A read that moves half of its bytes, as on NFS behind a signal, is no error."""
-    for method, ranks in itertools.product(FILE_METHODS, (1, 4)):
-        if method not in configured_methods():
-            continue
-        one = Entry(
-            call="read", error="short", method=method, ranks=ranks, turn=1, sync=False, verify=True
-        )
-        path = player.describe(workload(one))
-        for turn in (1, 2, 3):
-            bad = faulty(
-                player,
-                FAULT_CALL="read",
-                FAULT_ERROR="short",
-                FAULT_NAME="/data/field",
-                FAULT_TURN=turn,
-            )
-            outcome = bad.run(ranks, "-w", path, "-o", "data", "-O", "result.json", "--verify")
-            expect(outcome.status == 0, f"{method}, {ranks} ranks, read {turn}: {outcome.err}")
-            player.clear()
 
 
 def stopped_run_leaves_no_part(player: Player) -> None:
     """A signal comes, and the files cannot be removed: the unfinished result can."""
-    plain = sample("single")
-    stream = plain["streams"][0]
-    stream["dumps"] = [stream["dumps"][0] | {"time_s": t} for t in (0.0, 60.0)]
-    path = player.describe(plain)
-    bad = faulty(player, FAULT_CALL="unlink", FAULT_ERROR="hang", FAULT_NAME="/data/")
-    process = bad.start(1, "-w", path, "-o", "data", "-O", "result.json", "--watchdog", 3)
-    wait_for(player.folder / "data", 2)
+    variables = {"CALL": "unlink", "ERROR": "hang", "RANK": 0, "UNDER": player.folder.resolve()}
+    faulty = player.preloading("UND_FAULT", "FAULT", **variables, NAME="/data/")
+    path = player.describe(timed([0.0, 60.0]))
+    process = faulty.start(1, "-w", path, "-o", "data", "-O", "result.json", "--watchdog", 3)
+    wait_for(player.data, 1)
     process.terminate()
     outcome = finish(process, LIMIT_S)
     expect(outcome.status != 0, f"status 0: {outcome.err}")
     left = sorted(p.name for p in player.folder.iterdir() if p.name != "data")
-    expect(left == ["workload.json"], f"left {left}")
+    equal(left, ["workload.json"], "left")
 
 
-CASES = {
-    case.__name__.replace("_", "-"): case
-    for case in (
-        some_of_the_table,
-        wrong_read_is_seen,
-        short_read_is_continued,
-        stopped_run_leaves_no_part,
-    )
-}
+CASES = named(some_of_the_table, wrong_reads, stopped_run_leaves_no_part)
 
 
 def run_table(program: str, mpiexec: str, base: str, *words: str) -> int:

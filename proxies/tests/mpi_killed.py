@@ -1,7 +1,4 @@
-"""What a run leaves that could not end in order, and what the next run makes of it.
-
-`mpi_killed.py --list` names the cases, `mpi_killed.py CASE PROGRAM MPIEXEC FOLDER` runs one.
-"""
+"""What a run leaves that could not end in order, and what the next run makes of it."""
 
 import json
 import os
@@ -12,83 +9,99 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from mpi_run import CLAIM, METHODS, timed, wait_for
-from mpi_support import Json, Player, expect, files_below, finish, main, ranks_below
+from mpi_support import (
+    CLAIM,
+    FILE_METHODS,
+    Json,
+    Outcome,
+    Player,
+    disturbed,
+    equal,
+    expect,
+    files_below,
+    main,
+    named,
+    ranks_below,
+    refused,
+    timed,
+)
 
-FILE_METHODS = [method for method in METHODS if method != "null"]
 SLEEP = ["sleep", "600"]
+
+
+TO = ("-o", "data", "-O", "result.json")
 
 
 def kill_a_run(player: Player, *options: object) -> dict[str, bytes]:
     """All ranks of a run that waits for its second dump are killed; what they leave."""
-    path = player.describe(timed([0, 30], "shared"))
-    process = player.start(4, "-w", path, "-o", "data", "-O", "no.json", *options)
-    wait_for(player.folder / "data", 2)
-    ranks = ranks_below(player, process.pid)
-    expect(len(ranks) == 4, f"{len(ranks)} ranks")
-    for pid in ranks.values():
-        with suppress(ProcessLookupError):  # Hydra kills the others of one that was killed
-            os.kill(pid, signal.SIGKILL)
-    expect(finish(process).status != 0, "status 0")
-    left = player.data()
+
+    def kill(player: Player, process: "subprocess.Popen[str]") -> None:
+        ranks = ranks_below(player, process.pid)
+        equal(len(ranks), 4, "ranks")
+        for pid in ranks.values():
+            with suppress(ProcessLookupError):  # Hydra kills the others of one that was killed
+                os.kill(pid, signal.SIGKILL)
+
+    outcome = disturbed(player, kill, *options, described=timed([0, 30], "shared"))
+    expect(outcome.status != 0, "status 0")
+    left = player.files()
     expect(CLAIM in left and len(left) == 3, f"left {left.keys()}")
     return left
 
 
+def next_run(player: Player, *options: object) -> Outcome:
+    """A run in the directory that must succeed."""
+    path = player.describe(timed([0], "shared"))
+    outcome = player.run(4, "-w", path, *TO, *options)
+    expect(outcome.status == 0, f"{options}: {outcome.err}")
+    return outcome
+
+
 def next_run_removes_the_files(player: Player) -> None:
-    """The next run says so, plays, and leaves nothing of either; own files beside stay."""
-    (player.folder / "mine").write_text("mine")
+    """The next run says so, plays, and leaves nothing of either."""
     for method in player.methods(FILE_METHODS):
-        player.clear()
         kill_a_run(player, "-a", method)
-        path = player.describe(timed([0], "shared"))
-        outcome = player.run(4, "-w", path, "-o", "data", "-a", method, "-O", "result.json")
-        expect(outcome.status == 0, f"{method}: {outcome.err}")
+        before = {p.name for p in player.folder.iterdir()} - {"data"}
+        outcome = next_run(player, "-a", method)
         words = "understudy: data: removed 3 files of a run that was killed\n"
-        expect(outcome.complaints == words, f"{method}: {outcome.err}")
-        expect(not (player.folder / "data").exists(), f"{method}: the directory stays")
-        left = sorted(p.name for p in player.folder.iterdir())
-        expect(left == ["mine", "result.json", "workload.json"], f"{method}: {left}")
+        equal(outcome.complaints, words, method)
+        after = {p.name for p in player.folder.iterdir()}
+        gone = {name for name in before if name.endswith(".part")}
+        equal(after, before - gone | {"result.json"}, f"{method}: left")
 
 
 def kept_files_are_no_remains(player: Player) -> None:
     """Files that a run kept carry no claim: they are refused as those of anybody."""
     player.play(timed([0], "shared"), "-k")
-    kept = player.data()
+    kept = player.files()
     expect(CLAIM not in kept and len(kept) == 2, f"kept {kept.keys()}")
-    refused(player, "not empty", kept)
+    not_removed(player, "not empty")
 
 
-def refused(player: Player, words: str, left: dict[str, bytes]) -> None:
+def not_removed(player: Player, words: str) -> None:
     """The next run is refused with the words, and nothing is removed or changed."""
-    refused_with(player, words)
-    found = player.data()
-    expect(found == left, f"{words}: left {found.keys()}, not {left.keys()}")
-
-
-def refused_with(player: Player, words: str) -> None:
-    path = player.describe(timed([0], "shared"))
-    outcome = player.run(4, "-w", path, "-o", "data", "-O", "result.json")
-    expect(outcome.status == 2 and words in outcome.message(), f"{words}: {outcome.err}")
+    before, path = player.files(), player.describe(timed([0], "shared"))
+    refused(player, 4, "-w", path, *TO, words=(words,))
+    equal(player.files() == before, True, f"{words}: all is left")
 
 
 def running_run_keeps_its_files(player: Player) -> None:
     """A second run in the directory of a first that still runs is refused, the first goes on."""
-    path = player.describe(timed([0, 30], "shared"))
-    process = player.start(4, "-w", path, "-o", "data", "-O", "no.json")
-    try:
-        wait_for(player.folder / "data", 2)
-        names = player.data().keys()  # the first dump may still be written
-        refused_with(player, "has its files there")
-        expect(player.data().keys() == names, f"left {player.data().keys()}, not {names}")
-    finally:
+
+    def second(player: Player, process: "subprocess.Popen[str]") -> None:
+        names = player.files().keys()
+        path = player.describe(timed([0], "shared"), "second.json")
+        outcome = player.run(4, "-w", path, "-o", "data", "-O", "second.result.json")
+        expect(outcome.status == 2 and "has its files there" in outcome.message(), outcome.err)
+        equal(player.files().keys(), names, "left")
         process.terminate()
-        finish(process)
+
+    disturbed(player, second, described=timed([0, 30], "shared"))
 
 
 def change(player: Player, changed: Callable[[Json], object]) -> None:
     """Changes the claim."""
-    path = player.folder / "data" / CLAIM
+    path = player.data / CLAIM
     claim = json.loads(path.read_text())
     changed(claim)
     path.write_text(json.dumps(claim))
@@ -96,7 +109,7 @@ def change(player: Player, changed: Callable[[Json], object]) -> None:
 
 def claims_that_prove_nothing(player: Player) -> None:
     """Of another boot, host or container, of a process that lives, damaged: nothing is removed."""
-    folder = player.folder / "data"
+    folder = player.data
     claim = kill_a_run(player)[CLAIM]
     with subprocess.Popen(SLEEP) as other:
         stat = Path(f"/proc/{other.pid}/stat").read_text().rpartition(")")[2].split()
@@ -118,27 +131,26 @@ def claims_that_prove_nothing(player: Player) -> None:
             for changed, words in cases:
                 (folder / CLAIM).write_bytes(claim)
                 change(player, changed)
-                refused(player, words, player.data())
+                not_removed(player, words)
         finally:
             other.kill()
     for text in (b"", b"{", b"[]", b"\0" * 100, claim + b"x"):
         (folder / CLAIM).write_bytes(text)
-        refused(player, "no claim", player.data())
+        not_removed(player, "no claim")
 
 
 def number_that_is_used_again(player: Player) -> None:
     """A process of that number that started at another time is none of the run."""
     kill_a_run(player)
     change(player, lambda c: c["processes"].append([os.getpid(), 1]))
-    path = player.describe(timed([0], "shared"))
-    outcome = player.run(4, "-w", path, "-o", "data", "-O", "result.json")
-    expect(outcome.status == 0 and "removed 3 files" in outcome.err, outcome.err)
+    outcome = next_run(player)
+    expect("removed 3 files" in outcome.err, outcome.err)
 
 
 def links_and_files_of_others(player: Player) -> None:
     """Anything else in the directory, or behind a link: nothing is removed, nothing followed."""
-    folder, precious = player.folder / "data", player.folder / "precious"
     claim = kill_a_run(player)[CLAIM]
+    folder, precious = player.data, player.folder / "precious"
     precious.mkdir()
     (precious / "field.000000.f0").write_text("mine")
     kept = files_below(precious)
@@ -153,16 +165,16 @@ def links_and_files_of_others(player: Player) -> None:
     ]
     for path, plant in plants:
         plant(path)
-        refused(player, f"it holds {path.name}, besides files of a run", player.data())
+        not_removed(player, f"it holds {path.name}, besides files of a run")
         path.unlink()
     (folder / CLAIM).unlink()
     (precious / "claim").write_bytes(claim)
     for link in (Path.symlink_to, Path.hardlink_to):
         link(folder / CLAIM, precious / "claim")
-        refused(player, "no claim", player.data())
+        not_removed(player, "no claim")
         (folder / CLAIM).unlink()
     os.mkfifo(folder / CLAIM)
-    refused(player, "no claim", player.data())
+    not_removed(player, "no claim")
     (precious / "claim").unlink()
     expect(files_below(precious) == kept, "it was changed")
 
@@ -170,36 +182,25 @@ def links_and_files_of_others(player: Player) -> None:
 def result_of_another(player: Player) -> None:
     """The claim names a file that is not the unfinished result of that run: it stays."""
     kill_a_run(player)
-    for name in ("precious", "precious.part"):
-        (player.folder / name).write_text("mine")
-    change(player, lambda c: c["part"].update(path=str(player.folder / "precious.part")))
-    path = player.describe(timed([0], "shared"))
-    outcome = player.run(4, "-w", path, "-o", "data", "-O", "result.json")
-    expect(outcome.status == 0, outcome.err)
-    expect((player.folder / "precious.part").read_text() == "mine", "it was changed")
-    player.clear()
-    before = set(player.folder.iterdir())
+    other = player.folder / "precious.part"
+    for path in (other, other.with_suffix("")):
+        path.write_text("mine")
+    change(player, lambda c: c["part"].update(path=str(other)))
+    next_run(player)
+    equal(other.read_text(), "mine")
     kill_a_run(player)
-    (part,) = set(player.folder.glob("*.part")) - before
+    (part,) = player.folder.glob("*.part")
     other = part.rename(player.folder / "download.part")  # the very file, of another name
     change(player, lambda c: c["part"].update(path=str(other)))
-    path = player.describe(timed([0], "shared"))
-    outcome = player.run(4, "-w", path, "-o", "data", "-O", "result.json")
-    expect(outcome.status == 0 and other.exists(), outcome.err)
+    next_run(player)
+    expect(other.exists(), "it is gone")
 
 
-CASES: dict[str, Callable[[Player], None]] = {
-    case.__name__.replace("_", "-"): case
-    for case in (
-        next_run_removes_the_files,
-        kept_files_are_no_remains,
-        running_run_keeps_its_files,
-        claims_that_prove_nothing,
-        number_that_is_used_again,
-        links_and_files_of_others,
-        result_of_another,
-    )
-}
+CASES = named(
+    *(next_run_removes_the_files, kept_files_are_no_remains, running_run_keeps_its_files),
+    *(claims_that_prove_nothing, number_that_is_used_again, links_and_files_of_others),
+    result_of_another,
+)
 
 if __name__ == "__main__":
     sys.exit(main("killed", CASES))

@@ -1,37 +1,35 @@
 """Every sample with every method: bytes, files and contents are as the descriptor states.
 
-`mpi_play.py --list` names the cases, `mpi_play.py CASE PROGRAM MPIEXEC FOLDER` plays one. A case
-is <sample>.<method>; <sample>.h5dump reads the HDF5 files with a program that is not the player.
+A case is <sample>.<method>; <sample>.h5dump reads the HDF5 files with a program that is not the
+player.
 """
 
 import math
 import re
-import subprocess
 import sys
-from collections.abc import Callable
 from functools import partial
 
 from mpi_support import (
+    BYTE_METHODS,
     HERE,
-    ROOT,
+    METHODS,
     SUFFIXES,
     TYPE_BYTES,
     Json,
     Player,
     dump_bytes,
+    equal,
     expect,
     expected_files,
     main,
     need_method,
     need_program,
+    output,
+    payload,
     sample,
 )
 
 SAMPLES = sorted(path.stem for path in (HERE / "samples").glob("*.json"))
-METHODS = sorted(
-    path.stem for folder in ("proxies", "studies/*") for path in ROOT.glob(f"{folder}/methods/*.c")
-)
-BYTE_METHODS = ("posix", "stdio", "mpiio")
 
 
 def longest_scaled(shape: list[int], factor: float) -> list[int]:
@@ -41,33 +39,31 @@ def longest_scaled(shape: list[int], factor: float) -> list[int]:
 
 
 def check_streams(workload: Json, result: Json, method: str, scale: float = 1) -> None:
-    """Streams, dumps and bytes are those of the descriptor."""
+    """Streams, dumps and bytes are those of the descriptor; every byte was compared, and right."""
+    restarts = workload["streams"] if result["options"]["restart"] else []
+    restarted = [s["name"] for s in restarts if is_restarted(s)]
     for repetition in result["repetitions"]:
         played = {s["name"]: s for s in repetition["streams"]}
         names = [stream["name"] for stream in workload["streams"]]
-        if result["options"]["restart"]:
-            names += [f"{s['name']}-restart" for s in workload["streams"] if is_restarted(s)]
-        expect(list(played) == names, f"streams {list(played)}, expected {names}")
+        equal([*played], [*names, *(f"{name}-restart" for name in restarted)], "streams")
         for stream in workload["streams"]:
-            dumps = played[stream["name"]]["dumps"]
-            expect(played[stream["name"]]["method"] == method, f"another method than {method}")
-            expect(len(dumps) == len(stream["dumps"]), f"{stream['name']}: {len(dumps)} dumps")
-            for described, dump in zip(stream["dumps"], dumps, strict=True):
-                where = f"{stream['name']} dump {dump['dump']}"
-                expect(
-                    dump["described_bytes"] == dump_bytes(described), f"{where}: described_bytes"
-                )
-                if scale == 1:
-                    expect(
-                        dump["bytes"] == dump_bytes(described), f"{where}: {dump['bytes']} bytes"
-                    )
-                check_sizes(where, stream, dump, method)
-            if is_restarted(stream) and result["options"]["restart"]:
-                again = played[f"{stream['name']}-restart"]
-                expect(again["operation"] == "read", "a restart that is no read")
-                expect(len(again["dumps"]) == 1, "a restart has one dump")
-                read, wrote = again["dumps"][0], dumps[-1]
-                expect(read["bytes"] == wrote["bytes"], f"restart of {read['bytes']} bytes")
+            name, dumps = stream["name"], played[stream["name"]]["dumps"]
+            equal(played[name]["method"], method, f"{name}: method")
+            sizes = [dump_bytes(d) for d in stream["dumps"]]
+            equal([d["described_bytes"] for d in dumps], sizes, f"{name}: described_bytes")
+            if scale == 1:
+                equal([d["bytes"] for d in dumps], sizes, f"{name}: bytes")
+            for dump in dumps:
+                check_sizes(f"{name} dump {dump['dump']}", stream, dump, method)
+            if name in restarted:
+                again = played[f"{name}-restart"]
+                equal(again["operation"], "read", "a restart")
+                equal([d["bytes"] for d in again["dumps"]], [dumps[-1]["bytes"]], "restart")
+    if method != "null":
+        compared, total = result["verification"], payload(workload)
+        equal(compared["wrong_bytes"], 0, f"wrong bytes of {compared}")
+        least = total * result["options"]["repetitions"] if scale == 1 else 1
+        expect(compared["bytes"] >= least, f"{compared} compared, expected {least}")
 
 
 def is_restarted(stream: Json) -> bool:
@@ -77,39 +73,24 @@ def is_restarted(stream: Json) -> bool:
 
 def check_sizes(where: str, stream: Json, dump: Json, method: str) -> None:
     """What the files grew by is the payload, or more where there is a container."""
+    grown = dump["file_bytes"]
     if method == "null" or stream["operation"] == "read":
-        expect(dump["file_bytes"] is None, f"{where}: file_bytes {dump['file_bytes']}")
+        equal(grown, None, f"{where}: file_bytes")
     elif method in BYTE_METHODS:
-        expect(dump["file_bytes"] == dump["bytes"], f"{where}: file_bytes {dump['file_bytes']}")
+        equal(grown, dump["bytes"], f"{where}: file_bytes")
     elif stream["files"] == "new":
-        expect(dump["file_bytes"] >= dump["bytes"], f"{where}: file_bytes {dump['file_bytes']}")
+        expect(grown >= dump["bytes"], f"{where}: file_bytes {grown}")
 
 
-def check_files(player: Player, workload: Json, method: str) -> None:
-    """The files in ./data are those of the layout, of the right size."""
-    found = player.data()
+def check_files(files: dict[str, bytes], workload: Json, method: str) -> None:
+    """They are those of the layout, of the right size."""
     suffix = SUFFIXES.get(method, "")
     expected = expected_files(workload) if method != "null" else {}
-    names = sorted(name + suffix for name in expected)
-    expect(sorted(found) == names, f"files {sorted(found)}, expected {names}")
+    equal(sorted(files), sorted(name + suffix for name in expected), "files")
     for name, variables in expected.items():
-        size, payload = len(found[name + suffix]), variables[-1][-1]
-        if method in BYTE_METHODS:
-            expect(size == payload, f"{name} has {size} bytes, expected {payload}")
-        expect(size >= payload, f"{name} has {size} bytes, less than its payload {payload}")
-
-
-def check_verification(workload: Json, result: Json, method: str, scale: float = 1) -> None:
-    """Every byte was compared, and was right; null has none that could be."""
-    if method == "null":
-        return
-    expect(result["verification"] is not None, "nothing was verified")
-    expect(result["verification"]["wrong_bytes"] == 0, f"wrong bytes: {result['verification']}")
-    total = sum(dump_bytes(dump) for stream in workload["streams"] for dump in stream["dumps"])
-    total *= result["options"]["repetitions"]
-    if scale == 1:
-        compared = result["verification"]["bytes"]
-        expect(compared >= total, f"{compared} bytes compared, expected {total}")
+        size, least = len(files[name + suffix]), variables[-1][-1]
+        exact = size == least or method not in BYTE_METHODS
+        expect(size >= least and exact, f"{name} has {size} bytes, expected {least}")
 
 
 def play(player: Player, name: str, method: str) -> None:
@@ -119,99 +100,75 @@ def play(player: Player, name: str, method: str) -> None:
     path = HERE / "samples" / f"{name}.json"
     common: tuple[object, ...] = ("-a", method, "--time-scale", 0)
     common += ("--verify",) if method != "null" else ()
-
-    result = player.play(path, *common, "-k")
-    check_streams(workload, result, method)
-    check_verification(workload, result, method)
-    check_files(player, workload, method)
-    first = player.data() if method in BYTE_METHODS else {}
-
-    variants = [("--independent", "-t", 64), ("--independent", "-t", "4MiB")]
-    takes_turns = any(stream["turns"] for stream in workload["streams"])
-    if player.collective(method) and not takes_turns:
-        variants = [("-c", "-t", 100), ("--independent", "-t", "1kB"), ("-c", "-t", "4MiB")]
+    variants: list[tuple[object, ...]] = [
+        (),
+        ("--independent", "-t", 64),
+        ("--independent", "-t", "4MiB"),
+    ]
+    if player.collective(method) and not any(s["turns"] for s in workload["streams"]):
+        variants = [(), ("-c", "-t", 100), ("--independent", "-t", "1kB"), ("-c", "-t", "4MiB")]
+    contents = []
     for variant in variants:
-        player.clear()
-        result = player.play(path, *common, "-k", *variant)
+        result, files = player.kept(path, *common, *variant)
         check_streams(workload, result, method)
-        check_verification(workload, result, method)
-        check_files(player, workload, method)
-        if first:
-            expect(player.data() == first, f"{variant}: other contents than as described")
-    if method in BYTE_METHODS and method != "posix":
-        player.clear()
-        player.play(path, *common, "-k", "-a", "posix")
-        expect(player.data() == first, f"posix and {method} wrote different bytes")
+        check_files(files, workload, method)
+        contents.append(files)
+    if method in BYTE_METHODS:
+        contents.append(player.kept(path, *common, "-a", "posix")[1])
+        equal(contents.count(contents[0]), len(contents), f"{variants}, posix: equal contents")
 
-    player.clear()
     result = player.play(path, *common, "-i", 2, "-e", "--restart")
     check_streams(workload, result, method)
-    check_verification(workload, result, method)
-    left = sorted(p.name for p in player.folder.iterdir())
-    expect("data" not in left, f"files were left behind: {left}")
+    expect(not player.data.exists(), "files were left behind")
     for stream in result["repetitions"][1]["streams"]:
-        writes = stream["operation"] == "write"
-        expect(stream["sync"] is writes, f"-e: sync is {stream['sync']} in {stream['name']}")
+        equal(stream["sync"], stream["operation"] == "write", f"-e: sync of {stream['name']}")
 
     result = player.play(path, *common, "--bytes-scale", 2.5)
     check_streams(workload, result, method, scale=2.5)
-    for stream, played in zip(
-        workload["streams"], result["repetitions"][0]["streams"], strict=True
-    ):
-        for described, dump in zip(stream["dumps"], played["dumps"], strict=True):
+    played = result["repetitions"][0]["streams"]
+    for of, row in zip(workload["streams"], played, strict=True):
+        for described, dump in zip(of["dumps"], row["dumps"], strict=True):
             if all(v["decomposition"]["rule"] != "runs" for v in described["variables"]):
                 size = sum(
                     v["count"] * math.prod(longest_scaled(v["shape"], 2.5)) * TYPE_BYTES[v["type"]]
                     for v in described["variables"]
                 )
-                expect(dump["bytes"] == size, f"scaled to {dump['bytes']}, expected {size}")
+                equal(dump["bytes"], size, "scaled")
 
 
 def h5dump(player: Player, name: str) -> None:
     """The datasets of the HDF5 files hold the bytes that the files of posix hold."""
     need_method("hdf5")
     need_program("h5dump", "hdf5-tools")
-    workload = sample(name)
     path = HERE / "samples" / f"{name}.json"
-    player.play(path, "-a", "posix", "--time-scale", 0, "-k")
-    plain = player.data()
-    player.clear()
+    _, plain = player.kept(path, "-a", "posix", "--time-scale", 0)
     player.play(path, "-a", "hdf5", "--time-scale", 0, "-k")
-
     compared = 0
-    for file, variables in expected_files(workload).items():
+    for file, variables in expected_files(sample(name)).items():
         expected: dict[str, bytes] = {}
-        for name, begin, end in variables:
-            expected[name] = expected.get(name, b"") + plain[file][begin:end]
-        listed = subprocess.run(
-            ["h5dump", "-n", "1", f"data/{file}.h5"],
-            cwd=player.folder,
-            check=True,
-            capture_output=True,
-            text=True,
-        )
+        for variable, begin, end in variables:
+            expected[variable] = expected.get(variable, b"") + plain[file][begin:end]
         # A state goes on with the dataset of the one before, unless type or shape changed.
-        found: dict[str, bytes] = {}
-        for dataset in re.findall(r" dataset +/(\S+)", listed.stdout):
-            subprocess.run(
-                ["h5dump", "-d", f"/{dataset}", "-b", "MEMORY", "-o", "dumped", f"data/{file}.h5"],
-                cwd=player.folder,
-                check=True,
-                capture_output=True,
-            )
-            name = re.sub(r"_state\d+$", "", dataset)
-            found[name] = found.get(name, b"") + (player.folder / "dumped").read_bytes()
-        expect(found == expected, f"{file}.h5 differs from posix: {sorted(found)}")
-        compared += sum(map(len, found.values()))
-    total = sum(dump_bytes(dump) for stream in workload["streams"] for dump in stream["dumps"])
-    expect(compared == total, f"{compared} bytes were compared, expected {total}")
+        datasets: dict[str, bytes] = {}
+        listed = output(player, "h5dump", "-n", "1", f"data/{file}.h5")
+        for dataset in re.findall(r" dataset +/(\S+)", listed):
+            to = ("-b", "MEMORY", "-o", "bytes")
+            output(player, "h5dump", "-d", f"/{dataset}", *to, f"data/{file}.h5")
+            variable = re.sub(r"_state\d+$", "", dataset)
+            data = (player.folder / "bytes").read_bytes()
+            datasets[variable] = datasets.get(variable, b"") + data
+        equal(datasets == expected, True, f"{file}.h5 is as of posix: {sorted(datasets)}")
+        compared += sum(map(len, datasets.values()))
+    equal(compared, payload(sample(name)), "bytes that were compared")
 
 
-CASES: dict[str, Callable[[Player], None]] = {}
-for _name in SAMPLES:
-    for _method in METHODS:
-        CASES[f"{_name}.{_method}"] = partial(play, name=_name, method=_method)
-    CASES[f"{_name}.h5dump"] = partial(h5dump, name=_name)
+CASES = {
+    f"{name}.{method}": partial(play, name=name, method=method)
+    if method != "h5dump"
+    else partial(h5dump, name=name)
+    for name in SAMPLES
+    for method in (*METHODS, "h5dump")
+}
 
 if __name__ == "__main__":
     sys.exit(main("play", CASES))

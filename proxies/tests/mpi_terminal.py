@@ -1,9 +1,5 @@
-"""No text from outside reaches the terminal as it is, whichever program prints it, and why.
+"""No text from outside reaches the terminal as it is, whichever program prints it."""
 
-`mpi_terminal.py --list` names the cases, `mpi_terminal.py CASE PROGRAM MPIEXEC FOLDER` runs one.
-"""
-
-import json
 import os
 import re
 import sys
@@ -11,18 +7,21 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from mpi_run import timed
 from mpi_support import (
     HERE,
     ROOT,
-    Json,
     Outcome,
     Player,
+    at,
+    changed,
+    equal,
     expect,
     main,
+    named,
     need_method,
     program,
     sample,
+    timed,
     together,
 )
 
@@ -58,25 +57,16 @@ def values_of_a_workload(player: Player) -> None:
     where = {"-".join(map(str, path)): path for path in texts_in(workload)}
     expect(len(where) > 10, f"only {len(where)} texts")
 
-    def at(made: Json, path: tuple[str | int, ...]) -> Any:
-        found: Any = made
-        for key in path:
-            found = found[key]
-        return found
-
-    def one(player: Player, name: str) -> None:
-        *above, last = where[name]
-        for kind in ("value", "key"):
-            made = json.loads(json.dumps(workload))
-            place = at(made, tuple(above))
-            if kind == "value":
-                place[last] = TEXT
-            elif isinstance(place, dict):
-                place[TEXT] = 1
-            outcome = player.run(0, "-w", player.describe(made), "-o", "data", "--dry-run")
+    def once(player: Player, name: str) -> None:
+        *above, _ = path = where[name]
+        rows = {"value": changed(workload, path, TEXT)}
+        if isinstance(at(workload, above), dict):
+            rows["key"] = changed(workload, (*above, TEXT), 1)
+        for kind, row in rows.items():
+            outcome = player.run(0, "-w", player.describe(row), "-o", "data", "--dry-run")
             harmless(outcome, f"{kind} {name}", shown=outcome.status != 0)
 
-    together(player, where, one)
+    together(player, where, once)
 
 
 def syntax_errors(player: Player) -> None:
@@ -97,12 +87,12 @@ def options_of_the_player(player: Player) -> None:
     names = [name for kind, name in rows if kind not in ("FLAG", "TOGGLE")]
     expect(len(names) > 15, f"only {names}")
 
-    def one(player: Player, name: str) -> None:
+    def once(player: Player, name: str) -> None:
         given = {"workload": ("-w", path), "directory": ("-o", "data")}
         words = [x for key, pair in given.items() if key != name for x in pair]
         harmless(player.run(0, *words, f"--{name}", WORD, "--dry-run"), name, shown=False)
 
-    together(player, names, one)
+    together(player, names, once)
     for words in ((WORD,), (f"--{WORD}",), (f"-{WORD}",), ("-m", f"posix.direct={WORD}")):
         outcome = player.run(0, "-w", path, "-o", "data", *words)
         expect(outcome.status == 2, f"{words}: status {outcome.status}")
@@ -115,47 +105,40 @@ OPTIONS = HERE.parent / "core" / "options" / "option.def"
 def names_of_files(player: Player) -> None:
     """Directories and files of such names: in a plan, a refusal, an error of a rank, an alarm."""
     path = player.describe(timed([0, 0.1], "shared"))
-    plan = player.run(4, "-w", path, "-o", WORD, "--dry-run")
+    plan = player.run(0, "-w", path, "-o", WORD, "--dry-run")
     expect(plan.status == 0, plan.err)
-    harmless(plan, "a plan")
-    outcome = player.run(4, "-w", player.folder / WORD, "-o", "data")
-    harmless(outcome, "a workload that is not there")
     (player.folder / "full").mkdir()
     (player.folder / "full" / WORD).touch()
-    harmless(player.run(4, "-w", path, "-o", "full"), "a directory that is not empty")
-    variables = {"LD_PRELOAD": os.environ["UND_FAULT"], "FAULT_RANK": "2", "FAULT_CALL": "write"}
-    variables |= {"FAULT_UNDER": str(player.folder.resolve()), "FAULT_ERROR": "hang"}
-    hanging = replace(player, environment=variables)
-    outcome = hanging.run(4, "-w", path, "-o", TEXT, "-O", "no.json", "--watchdog", 3)
-    expect("no progress for" in outcome.err, outcome.err)
-    harmless(outcome, "an alarm")
-    one = sample("shared")["streams"][0]
-    one["dumps"] = [dump | {"variables": dump["variables"][:1]} for dump in one["dumps"]]
-    twin = one | {"name": "field.000000", "files": "append"}  # the name of a file of the other
-    path = player.describe(sample("shared") | {"streams": [one, twin]})
-    outcome = player.run(4, "-w", path, "-o", TEXT, "-O", "no.json")
-    expect("understudy: rank" in outcome.err and "File exists" in outcome.err, outcome.err)
-    harmless(outcome, "an error of a rank")
+    variables = {"RANK": 2, "CALL": "write", "ERROR": "hang", "UNDER": player.folder.resolve()}
+    hanging = player.preloading("UND_FAULT", "FAULT", **variables)
+    alarm = hanging.run(4, "-w", path, "-o", TEXT, "-O", "no.json", "--watchdog", 3)
+    expect("no progress for" in alarm.err, alarm.err)
+    row = sample("shared")["streams"][0]
+    row["dumps"] = [dump | {"variables": dump["variables"][:1]} for dump in row["dumps"]]
+    twin = row | {"name": "field.000000", "files": "append"}  # the name of a file of the other
+    twins = player.describe(sample("shared") | {"streams": [row, twin]}, "twins.json")
+    error = player.run(4, "-w", twins, "-o", TEXT, "-O", "no.json")
+    expect("understudy: rank" in error.err and "File exists" in error.err, error.err)
+    for where, outcome in (
+        ("a plan", plan),
+        ("a workload that is not there", player.run(0, "-w", player.folder / WORD, "-o", "data")),
+        ("a directory that is not empty", player.run(4, "-w", path, "-o", "full")),
+        ("an alarm", alarm),
+        ("an error of a rank", error),
+    ):
+        harmless(outcome, where)
 
 
 def other_programs(player: Player) -> None:
     """Their options and directories."""
     (player.folder / "full").mkdir()
     (player.folder / "full" / WORD).touch()
+    stripes = [(f"--stripe-{name}", WORD, ".") for name in ("size", "count", "targets", "pool")]
     cases: dict[str, list[tuple[str, ...]]] = {
-        "storage": [
-            (WORD,),
-            (f"--{WORD}",),
-            ("--stripe-size", WORD, "."),
-            ("--stripe-count", WORD, "."),
-            ("--stripe-targets", WORD, "."),
-            ("--stripe-pool", WORD, "."),
-        ],
+        "storage": [(WORD,), (f"--{WORD}",), *stripes],
         "darshan-shutdown": [
-            (f"--{WORD}",),
-            (WORD, "-o", ".", "-O", "x"),
-            ("--samples", WORD),
-            ("--warm-up", WORD),
+            *((f"--{WORD}",), (WORD, "-o", ".", "-O", "x")),
+            *(("--samples", WORD), ("--warm-up", WORD)),
         ],
     }
     for name, given in cases.items():
@@ -205,28 +188,19 @@ def one_way_out(player: Player) -> None:
         for path in (HERE.parent / kind).rglob("*.c")
     ]
     expect(len(sources) > 50, f"only {len(sources)} sources")
-    found = [
+    lines = [
         f"{path.name}:{number}: {line.strip()}"
         for path in sources
         for number, line in enumerate(path.read_text().splitlines(), 1)
         if banned.search(line)
     ]
-    expect(not found, "print these by und_print:\n" + "\n".join(found))
+    equal(lines, [], "print these by und_print")
 
 
-CASES = {
-    case.__name__.replace("_", "-"): case
-    for case in (
-        values_of_a_workload,
-        syntax_errors,
-        options_of_the_player,
-        names_of_files,
-        other_programs,
-        storage_in_ascii,
-        kernels,
-        one_way_out,
-    )
-}
+CASES = named(
+    *(values_of_a_workload, syntax_errors, options_of_the_player, names_of_files),
+    *(other_programs, storage_in_ascii, kernels, one_way_out),
+)
 
 if __name__ == "__main__":
     sys.exit(main("terminal", CASES))

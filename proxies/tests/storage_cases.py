@@ -1,7 +1,4 @@
-"""understudy-storage, on local file systems and on the fake striped ones of fake_striped.c.
-
-`storage_cases.py --list` names the cases, `storage_cases.py CASE PROGRAM LIBRARY FOLDER` runs one.
-"""
+"""understudy-storage, on local file systems and on the fake striped ones of fake_striped.c."""
 
 import json
 import os
@@ -13,6 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest.mock import ANY  # equal to everything: free space changes while a test runs
 
 KEYS = ["type", "source", "mount_point", "mount_options", "total_bytes", "free_bytes"]
 KEYS += ["total_inodes", "free_inodes", "client_version", "server_version", "health"]
@@ -50,9 +48,9 @@ class Storage:
         """What a run that must succeed prints."""
         status, out, err = self.run(*arguments, fake=fake, **more)
         expect(status == 0 and err == "", f"{arguments}: status {status}, {err}")
-        found: dict[str, Any] = json.loads(out)
-        expect(list(found) == KEYS, f"keys {list(found)}")
-        return found
+        row: dict[str, Any] = json.loads(out)
+        expect(list(row) == KEYS, f"keys {list(row)}")
+        return row
 
     def refused(self, text: str, *arguments: object, status: int = 2, **more: str) -> None:
         """One message with the text, and nothing printed."""
@@ -70,67 +68,70 @@ def expect(condition: bool, message: str) -> None:
 
 def local(storage: Storage) -> None:
     """Sizes are those of statvfs, the mount is one that holds the directory; no MPI is linked."""
-    found = storage.printed(storage.folder)
+    row = storage.printed(storage.folder)
     space = os.statvfs(storage.folder)
-    expect(found["total_bytes"] == space.f_blocks * space.f_frsize, str(found))
-    expect(0 <= found["free_bytes"] <= found["total_bytes"], str(found))
+    expect(row["total_bytes"] == space.f_blocks * space.f_frsize, str(row))
+    expect(0 <= row["free_bytes"] <= row["total_bytes"], str(row))
     folder = storage.folder.resolve()
-    if found["mount_point"] is None:  # a change-root environment, whose root is no mount point
+    if row["mount_point"] is None:  # a change-root environment, whose root is no mount point
         listed = Path("/proc/self/mountinfo").read_text(encoding="utf-8").splitlines()
         above = {str(p) for p in (folder, *folder.parents)}
-        expect(not above & {line.split(" ")[4] for line in listed}, str(found))
+        expect(not above & {line.split(" ")[4] for line in listed}, str(row))
     else:
-        mount = Path(found["mount_point"])
-        expect(mount == folder or mount in folder.parents, str(found))
-        expect(os.path.ismount(mount), str(found))
+        mount = Path(row["mount_point"])
+        expect(mount == folder or mount in folder.parents, str(row))
+        expect(os.path.ismount(mount), str(row))
     shown = subprocess.run(["ldd", storage.program], capture_output=True, text=True, timeout=60)
     expect("libmpi" not in shown.stdout, shown.stdout)
 
 
 def errors(storage: Storage) -> None:
     """Invalid options and directories: one message, status 2."""
-    storage.refused("expected one directory")
-    storage.refused("expected one directory", "a", "b")
-    storage.refused("cannot open the directory /nowhere: No such file", "/nowhere")
-    storage.refused("cannot open the directory /dev/null: Not a directory", "/dev/null")
-    storage.refused("--nonsense: no such option", "--nonsense", "/tmp")
-    storage.refused("-x: no such option", "-x", "/tmp")
-    storage.refused("--help=3: no such option", "--help=3")
-    storage.refused("--stripe-count: a value is missing", "--stripe-count")
-    for text in ("0", "-2", "4x", "", "99999999999999999999"):
-        storage.refused(f"--stripe-count {text}: expected", "--stripe-count", text, "/tmp")
-    for text in ("0", "1q", "-1", ""):
-        storage.refused(f"--stripe-size {text}: expected", "--stripe-size", text, "/tmp")
-    for text in ("", "3-", "4-2", "1,,2", "x", "0-99999", "99999999999"):
-        storage.refused(f"--stripe-targets {text}: expected", "--stripe-targets", text, "/tmp")
-    storage.refused("--stripe-pool: expected a name", "--stripe-pool", "", "/tmp")
     refusal = "cannot be given a layout; expected a file system of beegfs, ceph, lustre"
-    storage.refused(refusal, "--stripe-count", "4", storage.scratch())
-    code, out, err = storage.run("--help")
-    expect(code == 0 and "--stripe-targets" in out and err == "", out + err)
-    code, out, err = storage.run("--version")
-    expect(code == 0 and out.startswith("understudy-storage ") and err == "", out + err)
+    for text, *arguments in (
+        ("expected one directory",),
+        ("expected one directory", "a", "b"),
+        ("cannot open the directory /nowhere: No such file", "/nowhere"),
+        ("cannot open the directory /dev/null: Not a directory", "/dev/null"),
+        ("--nonsense: no such option", "--nonsense", "/tmp"),
+        ("-x: no such option", "-x", "/tmp"),
+        ("--help=3: no such option", "--help=3"),
+        ("--stripe-count: a value is missing", "--stripe-count"),
+        ("--stripe-pool: expected a name", "--stripe-pool", "", "/tmp"),
+        (refusal, "--stripe-count", "4", storage.scratch()),
+    ):
+        storage.refused(text, *arguments)
+    for option, values in (
+        ("--stripe-count", ("0", "-2", "4x", "", "99999999999999999999")),
+        ("--stripe-size", ("0", "1q", "-1", "")),
+        ("--stripe-targets", ("", "3-", "4-2", "1,,2", "x", "0-99999", "99999999999")),
+    ):
+        for value in values:
+            storage.refused(f"{option} {value}: expected", option, value, "/tmp")
+    for option, words in (("--help", "--stripe-targets"), ("--version", "understudy-storage ")):
+        code, out, err = storage.run(option)
+        expect(code == 0 and words in out and err == "", out + err)
 
 
 def layout(count: int | None, size: int | None, pool: str | None, backend: str) -> dict[str, Any]:
     """The default layout of a directory."""
-    found = {"backend": backend, "stripe_count": count, "stripe_size_bytes": size}
-    return found | {"pool": pool, "targets": None}
+    row = {"backend": backend, "stripe_count": count, "stripe_size_bytes": size}
+    return row | {"pool": pool, "targets": None}
 
 
 def lustre(storage: Storage, fake: str) -> None:
-    """The directory gets the layout, tells it, and hands it on; lies are found."""
+    """The directory gets the layout, tells it, and hands it on; lies are noticed."""
     scratch = storage.scratch()
-    found = storage.printed(scratch, fake=fake)
-    expect(found["type"] == "lustre" and found["default_layout"] is None, str(found))
+    row = storage.printed(scratch, fake=fake)
+    expect(row["type"] == "lustre" and row["default_layout"] is None, str(row))
     given = ["--stripe-count", "4", "--stripe-size", "2MiB"]
-    found = storage.printed(*given, scratch, fake=fake)
-    expect(found["default_layout"] == layout(4, 2 * MIB, None, "lustre"), str(found))
+    row = storage.printed(*given, scratch, fake=fake)
+    expect(row["default_layout"] == layout(4, 2 * MIB, None, "lustre"), str(row))
     expect(
-        storage.printed(scratch, fake=fake) == found | {"free_bytes": ANY, "free_inodes": ANY}, ""
+        storage.printed(scratch, fake=fake) == row | {"free_bytes": ANY, "free_inodes": ANY}, ""
     )
-    found = storage.printed("--stripe-count", "-1", "--stripe-pool", "fast", scratch, fake=fake)
-    expect(found["default_layout"] == layout(-1, MIB, "fast", "lustre"), str(found))
+    row = storage.printed("--stripe-count", "-1", "--stripe-pool", "fast", scratch, fake=fake)
+    expect(row["default_layout"] == layout(-1, MIB, "fast", "lustre"), str(row))
     for lie, got in (("cap4", 4), ("ignore", 1)):
         text = f"{scratch}: --stripe-count 6 was asked, but the file system gave {got}"
         storage.refused(text, "--stripe-count", "6", scratch, status=1, fake=fake, FAKE_LIE=lie)
@@ -145,18 +146,6 @@ def lustre(storage: Storage, fake: str) -> None:
     storage.refused(f"{scratch} is not empty: it holds file", *given, scratch, fake=fake)
 
 
-class _Any:
-    """Equal to everything: free space changes while a test runs."""
-
-    def __eq__(self, other: object) -> bool:
-        return True
-
-    __hash__ = None  # type: ignore[assignment]
-
-
-ANY = _Any()
-
-
 def ceph(storage: Storage) -> None:
     """A directory has the layout of the nearest parent that has one."""
     scratch = storage.scratch()
@@ -166,13 +155,13 @@ def ceph(storage: Storage) -> None:
     storage.refused("is not empty", "--stripe-count", "4", scratch, fake="ceph")
     inner.rmdir()
     given = ["--stripe-count", "4", "--stripe-size", "8MiB", "--stripe-pool", "fast"]
-    found = storage.printed(*given, scratch, fake="ceph")
-    expect(found["default_layout"] == layout(4, 8 * MIB, "fast", "ceph"), str(found))
+    row = storage.printed(*given, scratch, fake="ceph")
+    expect(row["default_layout"] == layout(4, 8 * MIB, "fast", "ceph"), str(row))
     inner.mkdir()
-    found = storage.printed(inner, fake="ceph")
-    expect(found["default_layout"] == layout(4, 8 * MIB, "fast", "ceph"), str(found))
-    found = storage.printed("--stripe-count", "2", inner, fake="ceph")
-    expect(found["default_layout"] == layout(2, 4 * MIB, None, "ceph") | {"pool": ANY}, str(found))
+    row = storage.printed(inner, fake="ceph")
+    expect(row["default_layout"] == layout(4, 8 * MIB, "fast", "ceph"), str(row))
+    row = storage.printed("--stripe-count", "2", inner, fake="ceph")
+    expect(row["default_layout"] == layout(2, 4 * MIB, None, "ceph") | {"pool": ANY}, str(row))
     storage.refused("cannot stripe over all", "--stripe-count", "-1", inner, fake="ceph")
     storage.refused("cannot choose the targets", "--stripe-targets", "1", inner, fake="ceph")
     text = "pool=slow: No such file or directory"
@@ -183,8 +172,8 @@ def ceph(storage: Storage) -> None:
 def beegfs(storage: Storage) -> None:
     """Directories of BeeGFS neither take nor tell a layout by the client."""
     scratch = storage.scratch()
-    found = storage.printed(scratch, fake="beegfs")
-    expect(found["type"] == "beegfs" and found["default_layout"] is None, str(found))
+    row = storage.printed(scratch, fake="beegfs")
+    expect(row["type"] == "beegfs" and row["default_layout"] is None, str(row))
     text = "beegfs cannot give a directory a default layout"
     storage.refused(text, "--stripe-count", "4", scratch, fake="beegfs")
 
