@@ -1,13 +1,6 @@
 /* Who owns which bytes: against the plain definition of the contract, element by element. */
+#include "unit.h"
 #include "workload/decomposition.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 enum { RANKS = 6 };
 
@@ -80,9 +73,8 @@ static int64_t elements_of(const struct und_variable *variable)
     return elements;
 }
 
-static void test_groups(void **state)
+TEST(test_groups)
 {
-    (void)state;
     for (int64_t groups = 1; groups <= RANKS; ++groups) {
         int64_t next = 0;
         for (int64_t g = 0; g < groups; ++g) {
@@ -103,10 +95,9 @@ static void test_groups(void **state)
 }
 
 /* In a file of all ranks, the cells of a rank's block are those it owns, and no others. */
-static void test_shared_is_global(void **state)
+TEST(test_shared_is_global)
 {
     const struct und_group all = und_group_at(0, RANKS, 1);
-    (void)state;
     for (int v = 0; v < VARIABLES; ++v) {
         const struct und_variable *variable = &variables[v];
         int64_t seen = 0;
@@ -129,9 +120,8 @@ static void test_shared_is_global(void **state)
 
 /* Smaller groups: every file is filled without holes by its ranks in their order, and all of
  * them have the elements of the variable. */
-static void test_groups_are_packed(void **state)
+TEST(test_groups_are_packed)
 {
-    (void)state;
     for (int64_t groups = 2; groups <= RANKS; ++groups)
         for (int v = 0; v < VARIABLES; ++v) {
             const struct und_variable *variable = &variables[v];
@@ -162,13 +152,12 @@ static void test_groups_are_packed(void **state)
 }
 
 /* Transfers: within the size, in order, together the block, and as large as whole rows allow. */
-static void test_cuts(void **state)
+TEST(test_cuts)
 {
     static const int64_t sizes[] = {8, 9, 24, 40, 100, 1000, INT64_MAX};
     const struct und_group all = und_group_at(0, RANKS, 1);
-    (void)state;
     for (int v = 0; v < VARIABLES; ++v)
-        for (size_t s = 0; s < sizeof sizes / sizeof sizes[0]; ++s)
+        for (size_t s = 0; s < COUNT(sizes); ++s)
             for (int64_t rank = 0; rank < RANKS; ++rank) {
                 struct und_dataset dataset;
                 struct und_box block;
@@ -204,13 +193,12 @@ static void test_cuts(void **state)
 
 /* Rows dealt in blocks: in files of all sizes of groups, every row once, in its place, never two blocks in
  * one transfer, also in another order. */
-static void test_cyclic(void **state)
+TEST(test_cyclic)
 {
     static const struct {
         int64_t rows, block;
     } cases[] = {{40, 3}, {24, 4}, {2, 3}, {13, 6}, {7, 1}, {100, INT64_MAX}, {29, 5}};
-    (void)state;
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; ++i)
+    for (size_t i = 0; i < COUNT(cases); ++i)
         for (int64_t groups = 1; groups <= RANKS; ++groups) {
             const struct und_variable variable = {.count = 1,
                                                   .type = UND_I16,
@@ -260,7 +248,7 @@ static void test_cyclic(void **state)
         }
 }
 
-static void test_transfer_sizes(void **state)
+TEST(test_transfer_sizes)
 {
     static const struct {
         int64_t count[3], transfer_bytes, calls, first_bytes;
@@ -269,8 +257,7 @@ static void test_transfer_sizes(void **state)
         {{4, 10, 100}, 1600, 20, 1600}, {{4, 10, 100}, 1700, 20, 1600},  {{4, 10, 100}, 16000, 2, 16000},
         {{4, 10, 100}, 799, 80, 792},   {{3, 10, 100}, 16000, 2, 16000}, {{0, 10, 100}, 16000, 0, 0},
     };
-    (void)state;
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; ++i) {
+    for (size_t i = 0; i < COUNT(cases); ++i) {
         struct und_dataset dataset = {.type = UND_F64, .ndims = 3, .shape = {8, 10, 1000}};
         struct und_box block = {.start = {0, 0, 0}};
         struct und_cut cut;
@@ -303,9 +290,8 @@ static void check_shares(const struct und_variable *variable)
     assert_int_equal(rows, variable->shape[0]);
 }
 
-static void test_shares(void **state)
+TEST(test_shares)
 {
-    (void)state;
     for (int v = 0; v < VARIABLES; ++v)
         if (variables[v].rule != UND_GRID)
             check_shares(&variables[v]);
@@ -313,16 +299,5 @@ static void test_shares(void **state)
         check_shares(&dealt[v]);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_groups),
-        cmocka_unit_test(test_shared_is_global),
-        cmocka_unit_test(test_groups_are_packed),
-        cmocka_unit_test(test_shares),
-        cmocka_unit_test(test_cuts),
-        cmocka_unit_test(test_transfer_sizes),
-        cmocka_unit_test(test_cyclic),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN(T(test_groups), T(test_shared_is_global), T(test_groups_are_packed), T(test_shares), T(test_cuts),
+    T(test_transfer_sizes), T(test_cyclic))

@@ -1,19 +1,12 @@
 /* Requests, what clients tell in files, and layouts of any bytes. */
 #define _XOPEN_SOURCE 700
 #include "interfaces/layout_request.h"
+#include "unit.h"
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 static unsigned char answer[4096];
 static ssize_t answer_size;
@@ -53,9 +46,8 @@ static int temporary_file(int64_t bytes)
     return descriptor;
 }
 
-static void reads_targets(void **state)
+TEST(reads_targets)
 {
-    (void)state;
     static struct und_layout_request request;
     static const struct {
         const char *text;
@@ -64,19 +56,18 @@ static void reads_targets(void **state)
     } cases[] = {{"0", 1, 0, 0}, {"3,1", 2, 3, 1}, {"0,4-7", 5, 0, 7}, {"2147483647", 1, INT32_MAX, INT32_MAX}};
     static const char *const wrong[] = {"",    ",",   "1,", "-1",         "1-",     "4-3",
                                         "1 2", "0-x", "x",  "2147483648", "0-2048", "99999999999999999999"};
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; ++i) {
+    for (size_t i = 0; i < COUNT(cases); ++i) {
         assert_true(und_layout_request_read_targets(cases[i].text, &request));
         assert_int_equal(request.target_count, cases[i].count);
         assert_int_equal(request.targets[0], cases[i].first);
         assert_int_equal(request.targets[request.target_count - 1], cases[i].last);
     }
-    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; ++i)
+    for (size_t i = 0; i < COUNT(wrong); ++i)
         assert_false(und_layout_request_read_targets(wrong[i], &request));
 }
 
-static void compares(void **state)
+TEST(compares)
 {
-    (void)state;
     static struct und_layout_request request;
     static struct und_file_layout layout;
     struct und_error error;
@@ -140,9 +131,8 @@ static void put_composite(void)
     answer_size = (ssize_t)at;
 }
 
-static void finds_the_component_of_most_bytes(void **state)
+TEST(finds_the_component_of_most_bytes)
 {
-    (void)state;
     static const struct {
         int64_t bytes, count, stripe_bytes, first;
     } cases[] = {{0, 1, 65536, 10},
@@ -153,7 +143,7 @@ static void finds_the_component_of_most_bytes(void **state)
     static struct und_file_layout layout;
     struct und_error error;
     put_composite();
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; ++i) {
+    for (size_t i = 0; i < COUNT(cases); ++i) {
         const int file = temporary_file(cases[i].bytes);
         assert_true(backend("lustre")->read(file, &layout, &error));
         assert_int_equal(layout.stripe_count, cases[i].count);
@@ -185,9 +175,8 @@ static void check_any(const struct und_layout_backend *backend, int file)
 }
 
 /* Cut off anywhere, and with any byte changed. */
-static void reads_any_bytes(void **state)
+TEST(reads_any_bytes)
 {
-    (void)state;
     const int file = temporary_file(3 << 20);
     put_composite();
     const ssize_t whole = answer_size;
@@ -211,9 +200,8 @@ static void reads_any_bytes(void **state)
     close(file);
 }
 
-static void reads_text_of_ceph(void **state)
+TEST(reads_text_of_ceph)
 {
-    (void)state;
     static const struct {
         const char *text;
         int64_t count; /* 0: refused */
@@ -231,7 +219,7 @@ static void reads_text_of_ceph(void **state)
     static struct und_file_layout layout;
     struct und_error error;
     const int file = temporary_file(0);
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; ++i) {
+    for (size_t i = 0; i < COUNT(cases); ++i) {
         answer_size = (ssize_t)strlen(cases[i].text);
         memcpy(answer, cases[i].text, strlen(cases[i].text));
         assert_int_equal(backend("ceph")->read(file, &layout, &error), cases[i].count > 0);
@@ -262,9 +250,8 @@ static void write_file(const char *root, const char *path, const char *text)
     fclose(file);
 }
 
-static void describes(void **state)
+TEST(describes)
 {
-    (void)state;
     static struct und_storage storage;
     char root[] = "/tmp/und_stripes_XXXXXX", command[64];
     assert_non_null(mkdtemp(root));
@@ -303,12 +290,5 @@ static void describes(void **state)
     assert_int_equal(system(command), 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reads_targets),   cmocka_unit_test(compares),
-        cmocka_unit_test(reads_any_bytes), cmocka_unit_test(finds_the_component_of_most_bytes),
-        cmocka_unit_test(describes),       cmocka_unit_test(reads_text_of_ceph),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN(T(reads_targets), T(compares), T(reads_any_bytes), T(finds_the_component_of_most_bytes), T(describes),
+    T(reads_text_of_ceph))

@@ -1,18 +1,11 @@
 #define _XOPEN_SOURCE 700
 /* What memory is available: by the kernel's estimate and by both versions of control groups. */
 #include "programs/replay/memory.h"
+#include "unit.h"
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 static char root[] = "/tmp/unit_memory.XXXXXX";
 
@@ -52,19 +45,18 @@ static void check(const struct file *files, int count, int64_t available, const 
 
 static const struct file meminfo = {"/proc/meminfo", "MemTotal:       100 kB\nMemFree:  5 kB\nMemAvailable:   64 kB\n"};
 
-static void test_node(void **state)
+TEST(test_node)
 {
     const struct file no_limit[] = {meminfo,
                                     {"/proc/self/cgroup", "0::/job\n"},
                                     {"/sys/fs/cgroup/job/memory.max", "max\n"},
                                     {"/sys/fs/cgroup/job/memory.current", "50\n"}};
-    (void)state;
     check(&meminfo, 1, 65536, "MemAvailable");
     check(no_limit, 4, 65536, "MemAvailable");
     check(NULL, 0, INT64_MAX, NULL);
 }
 
-static void test_unified(void **state)
+TEST(test_unified)
 {
     /* A parent's limit counts, too; clean pages of files can be had again. */
     const struct file files[] = {meminfo,
@@ -74,12 +66,11 @@ static void test_unified(void **state)
                                  {"/sys/fs/cgroup/job/memory.max", "50000\n"},
                                  {"/sys/fs/cgroup/job/memory.current", "30000\n"},
                                  {"/sys/fs/cgroup/job/memory.stat", "anon 1\ninactive_file 4000\n"}};
-    (void)state;
     check(files, 4, 50000, "the limit of the control group");
     check(files, 7, 24000, "the limit of the control group");
 }
 
-static void test_legacy(void **state)
+TEST(test_legacy)
 {
     const struct file files[] = {meminfo,
                                  {"/proc/self/cgroup", "5:cpu:/\n4:memory:/slurm/job\n0::/\n"},
@@ -87,13 +78,7 @@ static void test_legacy(void **state)
                                  {"/sys/fs/cgroup/memory/slurm/job/memory.usage_in_bytes", "9500\n"},
                                  {"/sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n"},
                                  {"/sys/fs/cgroup/memory/memory.usage_in_bytes", "1\n"}};
-    (void)state;
     check(files, 6, 0, "the limit of the control group");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_node), cmocka_unit_test(test_unified),
-                                       cmocka_unit_test(test_legacy)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN(T(test_node), T(test_unified), T(test_legacy))

@@ -1,13 +1,7 @@
 /* The options: every kind of value, right and wrong, and the message for each error. */
 #include "options/option.h"
 #include "workload/workload.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 enum { MOST_ARGUMENTS = 40 };
 
@@ -37,7 +31,7 @@ static bool read_line(const char *line, struct und_options *options, struct und_
     return und_options_read(options, argc, argv, error);
 }
 
-static void test_bytes(void **state)
+TEST(test_bytes)
 {
     static const struct {
         const char *text;
@@ -75,17 +69,15 @@ static void test_bytes(void **state)
         {"10EB", -1},
         {"0x10", -1},
     };
-    (void)state;
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; ++i)
+    for (size_t i = 0; i < COUNT(cases); ++i)
         if (und_bytes_read(cases[i].text) != cases[i].bytes)
             fail_msg("%s gives %lld", cases[i].text, (long long)und_bytes_read(cases[i].text));
 }
 
-static void test_defaults(void **state)
+TEST(test_defaults)
 {
     struct und_options options;
     struct und_error error;
-    (void)state;
     assert_true(read_line("-w w.json -o d", &options, &error));
     assert_string_equal(options.workload, "w.json");
     assert_string_equal(options.directory, "d");
@@ -106,11 +98,10 @@ static void test_defaults(void **state)
 }
 
 /* Reading back needs no directory of its own, but files of an earlier run. */
-static void test_restart(void **state)
+TEST(test_restart)
 {
     struct und_options options;
     struct und_error error;
-    (void)state;
     assert_true(read_line("-w f -o d --compute stencil --restart --restart-stream s --restart-dump 0 --shift-ranks 0 "
                           "--drop-cache -m a.b=c -m d.e=f",
                           &options, &error));
@@ -124,11 +115,10 @@ static void test_restart(void **state)
     assert_string_equal(options.directory, "d");
 }
 
-static void test_all_given(void **state)
+TEST(test_all_given)
 {
     struct und_options options;
     struct und_error error;
-    (void)state;
     assert_true(
         read_line("-w w.json -a null -t 2MB -c -o d -i 3 -ek --time-scale 0 --bytes-scale=0.5 --verify --restart "
                   "-O r.json --seed 7 -v",
@@ -143,7 +133,7 @@ static void test_all_given(void **state)
                 options.verbose);
 }
 
-static void test_invalid_input(void **state)
+TEST(test_invalid_input)
 {
     static const struct {
         const char *line;
@@ -177,8 +167,7 @@ static void test_invalid_input(void **state)
         {"--keep=3", "--keep=3: takes no value, see --help"},
         {"extra", "extra: expected options only, see --help"},
     };
-    (void)state;
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; ++i) {
+    for (size_t i = 0; i < COUNT(cases); ++i) {
         struct und_options options;
         struct und_error error;
         assert_false(read_line(cases[i].line, &options, &error));
@@ -186,21 +175,19 @@ static void test_invalid_input(void **state)
     }
 }
 
-static void test_what_needs_nothing_else(void **state)
+TEST(test_what_needs_nothing_else)
 {
     static const char *const lines[] = {"--help", "--version", "--list", "-w f --dry-run"};
     struct und_options options;
     struct und_error error;
-    (void)state;
-    for (size_t i = 0; i < sizeof lines / sizeof lines[0]; ++i)
+    for (size_t i = 0; i < COUNT(lines); ++i)
         assert_true(read_line(lines[i], &options, &error));
 }
 
 /* Every option of the help can be given: the rows and getopt's table are the same. */
-static void test_help(void **state)
+TEST(test_help)
 {
     char text[8192] = "";
-    (void)state;
     FILE *file = tmpfile();
     assert_non_null(file);
     und_options_help(file);
@@ -222,16 +209,5 @@ static void test_help(void **state)
     assert_int_equal(count, ROWS);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_bytes),
-        cmocka_unit_test(test_defaults),
-        cmocka_unit_test(test_restart),
-        cmocka_unit_test(test_all_given),
-        cmocka_unit_test(test_invalid_input),
-        cmocka_unit_test(test_help),
-        cmocka_unit_test(test_what_needs_nothing_else),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN(T(test_bytes), T(test_defaults), T(test_restart), T(test_all_given), T(test_invalid_input), T(test_help),
+    T(test_what_needs_nothing_else))

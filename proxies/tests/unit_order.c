@@ -1,13 +1,8 @@
 /* Orders: every thing once, and the orders that are asked for. */
+#include "unit.h"
 #include "workload/order.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 enum { MOST = 2000 };
 
@@ -22,11 +17,10 @@ static void check_permutation(const struct und_order *order, uint64_t key, int64
     }
 }
 
-static void test_every_order_is_a_permutation(void **state)
+TEST(test_every_order_is_a_permutation)
 {
     static const int64_t sizes[] = {1, 2, 3, 4, 5, 16, 17, 63, 64, 65, 1000, 1024, MOST};
-    (void)state;
-    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; ++i) {
+    for (size_t i = 0; i < COUNT(sizes); ++i) {
         const struct und_order plain = {.rule = UND_CONSECUTIVE};
         check_permutation(&plain, 0, sizes[i]);
         for (int64_t step = 1; step < 70; step += 3) {
@@ -40,21 +34,19 @@ static void test_every_order_is_a_permutation(void **state)
     }
 }
 
-static void test_strided_goes_column_by_column(void **state)
+TEST(test_strided_goes_column_by_column)
 {
     static const int64_t wanted[] = {0, 3, 6, 1, 4, 7, 2, 5};
     const struct und_order order = {.rule = UND_STRIDED, .step = 3};
-    (void)state;
     for (int64_t i = 0; i < 8; ++i)
         assert_int_equal(und_order_at(&order, 0, 8, i), wanted[i]);
 }
 
-static void test_shuffles_differ_by_seed_and_dump(void **state)
+TEST(test_shuffles_differ_by_seed_and_dump)
 {
     const struct und_order one = {.rule = UND_SHUFFLED, .seed = 1}, other = {.rule = UND_SHUFFLED, .seed = 2};
     const uint64_t keys[] = {und_order_key(&one, 0, 0, 0), und_order_key(&one, 1, 0, 0), und_order_key(&one, 0, 1, 0),
                              und_order_key(&one, 0, 0, 1), und_order_key(&other, 0, 0, 0)};
-    (void)state;
     for (size_t a = 0; a < 5; ++a)
         for (size_t b = 0; b < a; ++b) {
             int same = 0;
@@ -64,24 +56,15 @@ static void test_shuffles_differ_by_seed_and_dump(void **state)
         }
 }
 
-static void test_large_numbers_stay_in_range(void **state)
+TEST(test_large_numbers_stay_in_range)
 {
     const struct und_order shuffled = {.rule = UND_SHUFFLED, .seed = 5}, strided = {.rule = UND_STRIDED, .step = 1000};
     const int64_t n = ((int64_t)1 << 50) + 1;
-    (void)state;
     for (int64_t i = n - 100; i < n; ++i) {
         assert_in_range(und_order_at(&shuffled, 9, n, i), 0, n - 1);
         assert_in_range(und_order_at(&strided, 0, n, i), 0, n - 1);
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_every_order_is_a_permutation),
-        cmocka_unit_test(test_strided_goes_column_by_column),
-        cmocka_unit_test(test_shuffles_differ_by_seed_and_dump),
-        cmocka_unit_test(test_large_numbers_stay_in_range),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN(T(test_every_order_is_a_permutation), T(test_strided_goes_column_by_column),
+    T(test_shuffles_differ_by_seed_and_dump), T(test_large_numbers_stay_in_range))

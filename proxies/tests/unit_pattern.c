@@ -1,13 +1,6 @@
 /* Contents: the same bytes whatever the transfers, different for every variable, and comparable. */
+#include "unit.h"
 #include "workload/pattern.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 enum { CAPACITY = 3 * UND_PERIOD / 2 };
 
@@ -21,17 +14,16 @@ static struct und_base *base_in(struct und_pattern *pattern)
     return base;
 }
 
-static void test_transfers_do_not_matter(void **state)
+TEST(test_transfers_do_not_matter)
 {
     static const int64_t sizes[] = {1, 7, 8, 4095, 4096, 4097, 100003, UND_PERIOD, CAPACITY};
     const int64_t all = 3 * (int64_t)UND_PERIOD + 12345;
     struct und_pattern *pattern = und_pattern_new(42, CAPACITY);
     struct und_base *base = base_in(pattern);
     unsigned char *right = malloc((size_t)all);
-    (void)state;
     assert_non_null(right);
     und_base_copy(base, 99, 0, all, right);
-    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; ++i) {
+    for (size_t i = 0; i < COUNT(sizes); ++i) {
         const int64_t stop = sizes[i] < 10 ? 50000 : all;
         for (int64_t at = 0; at < stop; at += sizes[i]) {
             const int64_t some = stop - at < sizes[i] ? stop - at : sizes[i];
@@ -42,19 +34,18 @@ static void test_transfers_do_not_matter(void **state)
     und_pattern_free(pattern);
 }
 
-static void test_every_identity_differs(void **state)
+TEST(test_every_identity_differs)
 {
     enum { BYTES = 64 * UND_STAMP_STEP };
     struct und_pattern *pattern = und_pattern_new(1, BYTES);
     struct und_base *base = base_in(pattern);
     unsigned char *one = malloc(BYTES);
-    (void)state;
     assert_non_null(one);
     const uint64_t first = und_pattern_identity(1, "a.0", 3, 0);
     const uint64_t others[] = {und_pattern_identity(2, "a.0", 3, 0), und_pattern_identity(1, "a.1", 3, 0),
                                und_pattern_identity(1, "a.0", 3, 1), und_pattern_numbered(first, 0)};
     und_base_copy(base, first, 0, BYTES, one);
-    for (size_t i = 0; i < sizeof others / sizeof others[0]; ++i) {
+    for (size_t i = 0; i < COUNT(others); ++i) {
         int64_t wrong = -1;
         assert_true(und_base_compare(base, others[i], 0, BYTES, one, &wrong) > 64 * 7);
         assert_true(wrong >= 0 && wrong < UND_STAMP_BYTES);
@@ -65,7 +56,7 @@ static void test_every_identity_differs(void **state)
     und_pattern_free(pattern);
 }
 
-static void test_every_wrong_byte_is_found(void **state)
+TEST(test_every_wrong_byte_is_found)
 {
     enum { BYTES = 20000 };
     const int64_t offset = UND_PERIOD - 777;
@@ -73,7 +64,6 @@ static void test_every_wrong_byte_is_found(void **state)
     struct und_base *base = base_in(pattern);
     unsigned char *data = malloc(BYTES);
     int64_t wrong = -1;
-    (void)state;
     assert_non_null(data);
     und_base_copy(base, 5, offset, BYTES, data);
     assert_int_equal(und_base_compare(base, 5, offset, BYTES, data, &wrong), 0);
@@ -92,12 +82,11 @@ static void test_every_wrong_byte_is_found(void **state)
 }
 
 /* Reads arrive where the base goes on; afterwards it must be whole again. */
-static void test_buffer_is_given_back(void **state)
+TEST(test_buffer_is_given_back)
 {
     struct und_pattern *pattern = und_pattern_new(1, CAPACITY);
     struct und_base *base = base_in(pattern);
     unsigned char *right = malloc(CAPACITY);
-    (void)state;
     assert_non_null(right);
     und_base_copy(base, 5, 1000, CAPACITY, right);
     memset(und_base_buffer(base), 0, CAPACITY);
@@ -111,11 +100,10 @@ static void test_buffer_is_given_back(void **state)
 
 /* Which bases there are: one for each content, one for each type only where values matter. */
 /* With a capacity that makes neither the base nor its end whole pages by itself. */
-static void test_memory_begins_on_a_page(void **state)
+TEST(test_memory_begins_on_a_page)
 {
     struct und_pattern *pattern = und_pattern_new(1, 1000003);
     struct und_base *base = base_in(pattern);
-    (void)state;
     assert_int_equal((uintptr_t)und_base_consecutive(base, 5, 0, 1) % 4096, 0);
     assert_int_equal((uintptr_t)und_base_buffer(base) % 4096, 0);
     assert_int_equal(und_pattern_memory(1000003) % 4096, 0);
@@ -123,12 +111,11 @@ static void test_memory_begins_on_a_page(void **state)
     und_pattern_free(pattern);
 }
 
-static void test_bases(void **state)
+TEST(test_bases)
 {
     static const struct und_content zero = {UND_ZERO, 0}, half = {UND_RANDOM, 0.5}, smooth = {UND_SMOOTH, 0};
     struct und_pattern *pattern = und_pattern_new(1, 100);
     struct und_base *base = base_in(pattern);
-    (void)state;
     assert_ptr_equal(und_pattern_base(pattern, &random_bytes, UND_I32), base);
     assert_ptr_not_equal(und_pattern_base(pattern, &half, UND_F64), base);
     assert_ptr_not_equal(und_pattern_base(pattern, &zero, UND_F64), base);
@@ -138,15 +125,14 @@ static void test_bases(void **state)
 }
 
 /* Each kind, by each type: transfers do not matter, and every wrong byte is found. */
-static void test_kinds(void **state)
+TEST(test_kinds)
 {
     static const struct und_content contents[] = {{UND_RANDOM, 0.3}, {UND_ZERO, 0}, {UND_CONSTANT, 0}, {UND_SMOOTH, 0}};
     enum { BYTES = 5 * UND_PERIOD / 4 };
     unsigned char *right = malloc(BYTES);
     int cases = 0;
-    (void)state;
     assert_non_null(right);
-    for (size_t c = 0; c < sizeof contents / sizeof contents[0]; ++c)
+    for (size_t c = 0; c < COUNT(contents); ++c)
         for (int type = UND_BYTE; type <= UND_F64; ++type, ++cases) {
             struct und_pattern *pattern = und_pattern_new(9, 100000);
             struct und_base *base = und_pattern_base(pattern, &contents[c], (enum und_type)type);
@@ -168,14 +154,13 @@ static void test_kinds(void **state)
 }
 
 /* The share of zero bytes is that asked for in every block, and no two blocks are alike. */
-static void test_compressibility(void **state)
+TEST(test_compressibility)
 {
     enum { BLOCKS = 600, BYTES = BLOCKS * UND_STAMP_STEP };
     static const double shares[] = {0, 0.25, 0.5, 0.9, 1};
     unsigned char *data = malloc(BYTES);
-    (void)state;
     assert_non_null(data);
-    for (size_t s = 0; s < sizeof shares / sizeof shares[0]; ++s) {
+    for (size_t s = 0; s < COUNT(shares); ++s) {
         const struct und_content content = {UND_RANDOM, shares[s]};
         struct und_pattern *pattern = und_pattern_new(3, 10);
         und_base_copy(und_pattern_base(pattern, &content, UND_F64), 5, 0, BYTES, data);
@@ -194,14 +179,13 @@ static void test_compressibility(void **state)
 }
 
 /* Neighbours differ by little in a smooth field, also across hashes; variables differ; a constant is one. */
-static void test_values(void **state)
+TEST(test_values)
 {
     enum { COUNT = 2 * UND_PERIOD / (int)sizeof(double) };
     static const struct und_content smooth = {UND_SMOOTH, 0}, constant = {UND_CONSTANT, 0};
     double *one = malloc(COUNT * sizeof *one), *two = malloc(COUNT * sizeof *two);
     struct und_pattern *pattern = und_pattern_new(3, 10);
     double least = 1e300, most = -1e300;
-    (void)state;
     assert_true(one && two && pattern);
     und_base_copy(und_pattern_base(pattern, &smooth, UND_F64), 5, 0, COUNT * 8, (unsigned char *)one);
     und_base_copy(und_pattern_base(pattern, &smooth, UND_F64), 6, 0, COUNT * 8, (unsigned char *)two);
@@ -223,18 +207,6 @@ static void test_values(void **state)
     free(two);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_transfers_do_not_matter),
-        cmocka_unit_test(test_every_identity_differs),
-        cmocka_unit_test(test_every_wrong_byte_is_found),
-        cmocka_unit_test(test_buffer_is_given_back),
-        cmocka_unit_test(test_memory_begins_on_a_page),
-        cmocka_unit_test(test_bases),
-        cmocka_unit_test(test_kinds),
-        cmocka_unit_test(test_compressibility),
-        cmocka_unit_test(test_values),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN(T(test_transfers_do_not_matter), T(test_every_identity_differs), T(test_every_wrong_byte_is_found),
+    T(test_buffer_is_given_back), T(test_memory_begins_on_a_page), T(test_bases), T(test_kinds),
+    T(test_compressibility), T(test_values))

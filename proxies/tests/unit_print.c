@@ -1,12 +1,6 @@
 /* What a terminal acts on or does not show is printed as an escape. */
 #include "text/print.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 static const struct {
     const char *text, *escaped;
@@ -42,10 +36,9 @@ static const struct {
      "\\xe2x"},
 };
 
-static void escapes(void **state)
+TEST(escapes)
 {
-    (void)state;
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; ++i) {
+    for (size_t i = 0; i < COUNT(cases); ++i) {
         char once[256], twice[256];
         const size_t length = und_escape(once, sizeof once, cases[i].text);
         assert_string_equal(once, cases[i].escaped);
@@ -57,16 +50,15 @@ static void escapes(void **state)
 }
 
 /* An escape or a character is there as a whole or not at all. */
-static void fits(void **state)
+TEST(fits)
 {
-    (void)state;
     static const char text[] = "a\x1b\xe2\x82\xac"
                                "b";
     static const struct {
         size_t size;
         const char *escaped;
     } sizes[] = {{1, ""}, {2, "a"}, {5, "a"}, {6, "a\\x1b"}, {8, "a\\x1b"}, {9, "a\\x1b\xe2\x82\xac"}};
-    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; ++i) {
+    for (size_t i = 0; i < COUNT(sizes); ++i) {
         char to[16];
         memset(to, 'x', sizeof to);
         assert_int_equal(und_escape(to, sizes[i].size, text), strlen(sizes[i].escaped));
@@ -76,9 +68,8 @@ static void fits(void **state)
     assert_int_equal(und_escape(NULL, 0, text), 0);
 }
 
-static void prints(void **state)
+TEST(prints)
 {
-    (void)state;
     char *found = NULL;
     size_t bytes = 0;
     char *long_text = calloc(1, 2 * UND_PRINT_BYTES);
@@ -97,12 +88,4 @@ static void prints(void **state)
     free(long_text);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(escapes),
-        cmocka_unit_test(fits),
-        cmocka_unit_test(prints),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN(T(escapes), T(fits), T(prints))

@@ -1,13 +1,7 @@
 /* The order of events, and the waiting for them. */
 #include "job/timing.h"
 #include "plan/schedule.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdlib.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 static struct und_dump first[] = {{.time_s = 1.0, .duration_s = 0.25, .count = 1, .variable_count = 1},
                                   {.time_s = 2.0, .count = 1, .variable_count = 1},
@@ -48,7 +42,7 @@ static bool make(const struct und_options *options, struct planned *planned, str
     return und_schedule_make(&workload, &planned->plan, schedule);
 }
 
-static void test_order(void **state)
+TEST(test_order)
 {
     static const struct und_event expected[] = {
         {1.0, 0, 1, 0, false}, {2.0, 0, 0, 0, false}, {4.0, 0, 0, 1, false},  {4.0, 0, 0, 2, false},
@@ -59,7 +53,6 @@ static void test_order(void **state)
     struct und_schedule schedule;
     struct planned planned;
     struct und_options options = {.time_scale = 2.0, .restart_dump = -1};
-    (void)state;
     for (int restart = 0; restart < 2; ++restart) {
         options.restart = restart == 1;
         assert_true(make(&options, &planned, &schedule));
@@ -81,7 +74,7 @@ static void test_order(void **state)
 }
 
 /* Any written stream can be named, any dump of it; from other files nothing else happens. */
-static void test_restarts(void **state)
+TEST(test_restarts)
 {
     static const struct {
         const char *stream;
@@ -92,8 +85,7 @@ static void test_restarts(void **state)
         {NULL, -1, NULL, 8, 0, 3}, {NULL, 1, NULL, 8, 0, 1},     {"two", -1, NULL, 8, 1, 1},
         {"two", 0, NULL, 8, 1, 0}, {"three", -1, NULL, 7, 0, 3}, {NULL, -1, "d", 1, 0, 3},
     };
-    (void)state;
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; ++i) {
+    for (size_t i = 0; i < COUNT(cases); ++i) {
         const struct und_options options = {.time_scale = 1.0,
                                             .restart = true,
                                             .restart_stream = cases[i].stream,
@@ -115,14 +107,13 @@ static void test_restarts(void **state)
 }
 
 /* Results list the events stream by stream, the restarts last. */
-static void test_positions(void **state)
+TEST(test_positions)
 {
     const struct und_options options = {.time_scale = 2.0, .restart = true, .restart_dump = -1};
     struct und_schedule schedule;
     struct planned planned;
     struct und_event event, before = {.stream = -1};
     bool seen[8] = {false};
-    (void)state;
     assert_true(make(&options, &planned, &schedule));
     while (und_schedule_next(&schedule, &event)) {
         const int64_t position = und_schedule_position(&schedule, &event);
@@ -145,12 +136,11 @@ static void test_positions(void **state)
 }
 
 /* Without pauses the order is the same. */
-static void test_no_pauses(void **state)
+TEST(test_no_pauses)
 {
     static const struct und_options paused = {.time_scale = 1.0}, hurried = {.time_scale = 0.0};
     struct und_schedule with, without;
     struct planned planned[2];
-    (void)state;
     assert_true(make(&paused, &planned[0], &with));
     assert_true(make(&hurried, &planned[1], &without));
     struct und_event paused_event, hurried_event;
@@ -165,9 +155,8 @@ static void test_no_pauses(void **state)
     und_schedule_free(&without);
 }
 
-static void test_waiting(void **state)
+TEST(test_waiting)
 {
-    (void)state;
     for (int compute = UND_SLEEP; compute <= UND_BUSY; ++compute) {
         double before = und_clock();
         und_wait(before + 0.05, (enum und_compute)compute);
@@ -178,11 +167,4 @@ static void test_waiting(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_order),     cmocka_unit_test(test_restarts), cmocka_unit_test(test_positions),
-        cmocka_unit_test(test_no_pauses), cmocka_unit_test(test_waiting),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN(T(test_order), T(test_restarts), T(test_positions), T(test_no_pauses), T(test_waiting))

@@ -1,19 +1,12 @@
 /* Options of methods: what is taken, what is refused, and with which words. */
 #include "options/setting.h"
+#include "unit.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <string.h>
-
-#include <cmocka.h>
-
-static void test_values(void **state)
+TEST(test_values)
 {
     static const char *const texts[] = {"posix.direct=yes", "posix.direct=read"};
     const struct und_method *posix = und_method_find("posix");
     int64_t values[UND_MAX_SETTINGS];
-    (void)state;
     und_settings_read(posix, texts, 0, values);
     assert_int_equal(values[0], 0);
     und_settings_read(posix, texts, 1, values);
@@ -31,10 +24,9 @@ static void test_values(void **state)
 }
 
 /* Every row of every method takes its default, and stands in the list. */
-static void test_rows(void **state)
+TEST(test_rows)
 {
     int rows = 0;
-    (void)state;
     for (const struct und_method *const *at = und_methods; *at; ++at) {
         int here = 0;
         for (const struct und_setting *row = (*at)->settings; row && row->name; ++row, ++here) {
@@ -52,7 +44,7 @@ static void test_rows(void **state)
     assert_true(rows >= 1);
 }
 
-static void test_invalid_input(void **state)
+TEST(test_invalid_input)
 {
     static const struct {
         const char *text, *message;
@@ -66,8 +58,7 @@ static void test_invalid_input(void **state)
         {"posix.direct=YES", "--method-option posix.direct=YES: expected no, read or yes"},
         {"null.a=b", "--method-option null.a=b: expected null.OPTION=VALUE with one of the options none"},
     };
-    (void)state;
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; ++i) {
+    for (size_t i = 0; i < COUNT(cases); ++i) {
         const char *texts[] = {"posix.direct=no", cases[i].text};
         struct und_error error;
         assert_false(und_settings_check(texts, 2, &error));
@@ -75,12 +66,4 @@ static void test_invalid_input(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_values),
-        cmocka_unit_test(test_rows),
-        cmocka_unit_test(test_invalid_input),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN(T(test_values), T(test_rows), T(test_invalid_input))

@@ -1,15 +1,8 @@
 /* The digests of FIPS 180-4's examples, and lengths around the block boundaries. */
 #include "text/sha256.h"
+#include "unit.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
-static void test_known_digests(void **state)
+TEST(test_known_digests)
 {
     static const struct {
         char byte;
@@ -22,12 +15,11 @@ static void test_known_digests(void **state)
         {'a', 1000000, "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0"},
     };
     char digits[65];
-    (void)state;
     und_sha256("", 0, digits);
     assert_string_equal(digits, "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
     und_sha256("abc", 3, digits);
     assert_string_equal(digits, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
-    for (size_t i = 0; i < sizeof runs / sizeof runs[0]; ++i) {
+    for (size_t i = 0; i < COUNT(runs); ++i) {
         char *text = malloc(runs[i].count);
         assert_non_null(text);
         memset(text, runs[i].byte, runs[i].count);
@@ -37,8 +29,4 @@ static void test_known_digests(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_known_digests)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN(T(test_known_digests))

@@ -1,12 +1,6 @@
 /* The bisection finds exactly the order statistic that sorting finds. */
 #include "job/timing.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdlib.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 enum { MOST = 200 };
 
@@ -36,11 +30,10 @@ static double by_sorting(const double *sorted, int count, int hundredths)
     return sorted[(hundredths * count + 99) / 100 - 1];
 }
 
-static void test_against_sorting(void **state)
+TEST(test_against_sorting)
 {
     static const int shares[] = {25, 50, 75, 95};
     uint64_t x = 88172645463325252U;
-    (void)state;
     for (int count = 1; count <= MOST; ++count) {
         double values[MOST], sorted[MOST];
         for (int i = 0; i < count; ++i) {
@@ -52,7 +45,7 @@ static void test_against_sorting(void **state)
             sorted[i] = values[i];
         }
         qsort(sorted, (size_t)count, sizeof sorted[0], ascending);
-        for (size_t s = 0; s < sizeof shares / sizeof shares[0]; ++s) {
+        for (size_t s = 0; s < COUNT(shares); ++s) {
             const double found = search(values, count, sorted[0], sorted[count - 1], shares[s] / 100.0);
             if (found != by_sorting(sorted, count, shares[s]))
                 fail_msg("%d values, %d%%: %g instead of %g", count, shares[s], found,
@@ -61,8 +54,4 @@ static void test_against_sorting(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_against_sorting)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN(T(test_against_sorting))

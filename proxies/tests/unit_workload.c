@@ -1,16 +1,9 @@
 /* The descriptor: what is read, and the message for every kind of error. */
+#include "unit.h"
 #include "workload/workload.h"
 
 #include <jansson.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
-
-#include <cmocka.h>
 
 static const char base[] =
     "{'schema': 'understudy/workload/3', 'name': 'base', 'description': 'A base for tests.', 'ranks': 4,"
@@ -81,12 +74,11 @@ static void change(json_t *root, const char *path, const char *value)
         assert_int_equal(json_object_del(at, step), 0);
 }
 
-static void test_base(void **state)
+TEST(test_base)
 {
     struct und_error error;
     json_t *root = parse(base);
     struct und_workload *workload = read_value(root, &error);
-    (void)state;
     if (!workload)
         fail_msg("%s", error.text);
     assert_string_equal(workload->name, "base");
@@ -125,7 +117,7 @@ static void test_base(void **state)
 #define NAME_RULE \
     "expected a name of at most 100 letters, digits, '_', '.' and '-' that begins with a letter or digit, "
 
-static void test_invalid_input(void **state)
+TEST(test_invalid_input)
 {
     static const struct {
         const char *path, *value, *message;
@@ -254,8 +246,7 @@ static void test_invalid_input(void **state)
         {"provenance/0/origin", "'guessed'",
          "w.json: provenance[0].origin: expected read, derived, reconstructed or assumed, found \"guessed\""},
     };
-    (void)state;
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; ++i) {
+    for (size_t i = 0; i < COUNT(cases); ++i) {
         struct und_error error;
         json_t *root = parse(base);
         change(root, cases[i].path, cases[i].value);
@@ -265,7 +256,7 @@ static void test_invalid_input(void **state)
     }
 }
 
-static void test_not_json(void **state)
+TEST(test_not_json)
 {
     static const struct {
         const char *text, *message;
@@ -278,8 +269,7 @@ static void test_not_json(void **state)
          "sets, streams, source and provenance, found an array"},
         {"{} x", "w.json: line 1, column 4: not valid JSON: end of file expected near 'x'"},
     };
-    (void)state;
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; ++i) {
+    for (size_t i = 0; i < COUNT(cases); ++i) {
         struct und_error error;
         assert_null(und_workload_read(cases[i].text, strlen(cases[i].text), "w.json", &error));
         assert_string_equal(error.text, cases[i].message);
@@ -287,7 +277,7 @@ static void test_not_json(void **state)
 }
 
 /* What can be written down, but is no program that the player can carry out. */
-static void test_rules(void **state)
+TEST(test_rules)
 {
     static const struct {
         const char *path, *value, *message;
@@ -307,8 +297,7 @@ static void test_rules(void **state)
         {"sets/0/files", "1", "w.json: streams[0]: the variable b: file: expected one of the set"},
         {"sets/0/of", "'each row'", NULL},
     };
-    (void)state;
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; ++i) {
+    for (size_t i = 0; i < COUNT(cases); ++i) {
         struct und_error error;
         json_t *root = parse(base);
         change(root, cases[i].path, cases[i].value);
@@ -324,12 +313,11 @@ static void test_rules(void **state)
     }
 }
 
-static void test_ranks_that_are_late(void **state)
+TEST(test_ranks_that_are_late)
 {
     static const double expected_s[] = {0, 0, 0.5, 2};
     struct und_error error;
     json_t *root = parse(base);
-    (void)state;
     json_t *stream_row = json_array_get(json_object_get(root, "streams"), 0);
     json_t *body = json_object_get(json_array_get(json_object_get(stream_row, "steps"), 0), "do");
     json_array_insert_new(body, 1, parse("{'wait': [[2, 0], [1, 0.5], [1, 2]]}"));
@@ -347,12 +335,11 @@ static void test_ranks_that_are_late(void **state)
 }
 
 /* Many times a number that is allowed alone is refused before memory is taken for it. */
-static void test_too_many_dumps(void **state)
+TEST(test_too_many_dumps)
 {
     struct und_error error;
     struct rusage before, after;
     json_t *root = parse(base), *streams = json_object_get(root, "streams");
-    (void)state;
     json_array_remove(json_object_get(json_array_get(streams, 0), "steps"), 1);
     change(root, STEP "repeat", "10000000");
     change(root, STEP "every", "0.001");
@@ -371,11 +358,10 @@ static void test_too_many_dumps(void **state)
     json_decref(root);
 }
 
-static void test_loops_and_operations(void **state)
+TEST(test_loops_and_operations)
 {
     struct und_error error;
     json_t *root = parse(base);
-    (void)state;
     change(root, "sets/0/index", "2");
     for (int step = 0; step < 2; ++step)
         for (int move = 2; move < 4; ++move) {
@@ -415,11 +401,10 @@ static void test_loops_and_operations(void **state)
 }
 
 /* Names that only look like numbered ones are allowed. */
-static void test_similar_names(void **state)
+TEST(test_similar_names)
 {
     static const char *const names[] = {"'a_3'", "'a_02'", "'a_x'", "'a_'", "'_a'", "'aa_0'", "'a_-1'"};
-    (void)state;
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; ++i) {
+    for (size_t i = 0; i < COUNT(names); ++i) {
         struct und_error error;
         json_t *root = parse(base);
         change(root, STEP "do/3/write", names[i]);
@@ -430,14 +415,13 @@ static void test_similar_names(void **state)
     }
 }
 
-static void test_scale(void **state)
+TEST(test_scale)
 {
     static const struct {
         double factor;
         int64_t a, b, first_run, c;
     } cases[] = {{2, 16, 14, 8, 200}, {0.5, 4, 5, 2, 50}, {0.001, 1, 1, 1, 1}, {1.3, 10, 8, 5, 130}};
-    (void)state;
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; ++i) {
+    for (size_t i = 0; i < COUNT(cases); ++i) {
         struct und_error error;
         json_t *root = parse(base);
         struct und_workload *workload = read_value(root, &error);
@@ -465,18 +449,5 @@ static void test_scale(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_base),
-        cmocka_unit_test(test_invalid_input),
-        cmocka_unit_test(test_not_json),
-        cmocka_unit_test(test_rules),
-        cmocka_unit_test(test_similar_names),
-        cmocka_unit_test(test_scale),
-        cmocka_unit_test(test_ranks_that_are_late),
-        cmocka_unit_test(test_too_many_dumps),
-        cmocka_unit_test(test_loops_and_operations),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN(T(test_base), T(test_invalid_input), T(test_not_json), T(test_rules), T(test_similar_names), T(test_scale),
+    T(test_ranks_that_are_late), T(test_too_many_dumps), T(test_loops_and_operations))
