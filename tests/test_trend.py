@@ -112,30 +112,11 @@ def test_a_step_is_told_with_its_days_levels_and_upgrade(site: Path) -> None:
     assert trend("--fail").exit_code == 1
 
 
-def test_a_drift_is_told_as_one(site: Path) -> None:
-    for i in range(40):
-        night(site, i, math.exp(-0.02 * i))
-    done = trend("--fail")
-    assert done.exit_code == 1 and "slower since 2026-08" in told(done)
-    said("told-apart-from-drift", told(done))
-
-
-@pytest.mark.parametrize(
-    ("sessions", "failed", "status"), [(8, False, 0), (1, False, 3), (8, True, 3)]
-)
-def test_the_status_is_for_cron(site: Path, sessions: int, failed: bool, status: int) -> None:
-    for i in range(sessions):
-        night(site, i, 1.0)
-    if failed:
-        night(site, sessions, 1.0, failure="no space")
-    assert (trend("--fail").exit_code, trend().exit_code) == (status, 0)
-
-
 def test_one_session_of_each_case_is_no_figure(tmp_path: Path) -> None:
     every_kind(tmp_path)
-    found = trends.of(indexes.of_folder(tmp_path), select.ALL)
-    assert "<h3>Figures" in page.render("star", found)
-    alone = replace(found, figures=tuple(f for f in found.figures if not f.several))
+    trends_ = trends.of(indexes.of_folder(tmp_path), select.ALL)
+    assert "<h3>Figures" in page.render("star", trends_)
+    alone = replace(trends_, figures=tuple(f for f in trends_.figures if not f.several))
     assert alone.figures
     text = page.render("star", alone)
     assert said("one-session-so-far", text) and "<h3>Figures" not in text and "<svg" not in text
@@ -162,14 +143,14 @@ def test_the_page_begins_with_what_was_found(site: Path, tmp_path: Path) -> None
 def test_the_axis_is_that_of_dates(site: Path) -> None:
     for i in (*range(8), 98, 99):
         night(site, i, 1.0)
-    found = trends.of(indexes.of_folder(site), select.ALL)
-    drawn = page.draw(found.figures[0])
+    trends_ = trends.of(indexes.of_folder(site), select.ALL)
+    drawn = page.draw(trends_.figures[0])
     (axes,) = drawn.axes
     (sessions,) = [line for line in axes.get_lines() if line.get_label() == "session"]
     places = np.asarray(sessions.get_xdata())
     assert (np.diff(places) == [*[1] * 7, 91, 1]).all()
     assert np.asarray(sessions.get_ydata()) == pytest.approx(
-        [value / 2**20 for value in found.figures[0].values]
+        [value / 2**20 for value in trends_.figures[0].values]
     )
     assert axes.get_ylabel() == "MiB/s"
 
@@ -292,7 +273,7 @@ def test_a_time_that_grows_is_told_as_growing() -> None:
     dice = random.Random(1)
     values = [(0.2 if i >= 14 else 0.1) * dice.lognormvariate(0, 0.03) for i in range(28)]
     times = tuple(f"2026-08-{i + 1:02d}T01:00:00Z" for i in range(28))
-    found = trends.figure(
+    figure_ = trends.figure(
         Series(
             subject=Subject(
                 case="x",
@@ -314,11 +295,11 @@ def test_a_time_that_grows_is_told_as_growing() -> None:
             repetition_s=None,
         )
     )
-    said("replica-star-elapsed-time", found.name)
-    (step,) = found.changes
+    said("replica-star-elapsed-time", figure_.name)
+    (step,) = figure_.changes
     assert re.fullmatch(
         r"slower since 2026-08-15: \+(9|10)\d %, (9\d\.\d|10\d) → (19|20)\d ms \(last as .*",
-        page.change(step, found),
+        page.change(step, figure_),
     )
 
 

@@ -134,7 +134,7 @@ def check_comparison(wanted: dict[str, Any]) -> None:
         [verdict] = [v for v in row["verdicts"] if v["case"] == f"Replay {case}"]
         check(figure, verdict | {"change": [verdict[key] for key in ("ratio", "low", "high")]})
     assert len(row["verdicts"]) == len(wanted.get("cases", row["verdicts"]))
-    skipped = [one["why"] for one in row["not_compared"]]
+    skipped = [item["why"] for item in row["not_compared"]]
     assert len(skipped) == len(wanted.get("not_compared", []))
     for name, why in zip(wanted.get("not_compared", []), skipped, strict=True):
         said(name, why)
@@ -168,8 +168,8 @@ def check_trend(wanted: dict[str, Any], folder: Path) -> None:
     cases = conditions.group(conditions.load(producers.find([folder]))[0])
     changes = last_two_sessions.changes(cases)
     assert len(pooling.apart(cases)[0].conditions) == len(figure.points) + 1
-    assert changes is not None and len(changes.shown) == bool(figure.points)
-    if figure.points:
+    assert len(changes.shown if changes else ()) == bool(figure.points)
+    if figure.points and changes:
         [step], [shown] = figure.changes[-1:], changes.shown
         assert (shown.days[1], shown.change < 0) == (step.time[:10], step.slower)
         assert shown.change == pytest.approx(step.ratio - 1, abs=0.03)
@@ -191,9 +191,9 @@ def test_nights_have_their_verdicts(name: str, site: Path) -> None:
 
 def figure_of(folder: Path, case: str) -> trends.Figure:
     [figure] = [
-        one
-        for one in trends.of(indexes.of_folder(folder), select.ALL).figures
-        if one.series.subject.case == f"Replay {case}"
+        figure_
+        for figure_ in trends.of(indexes.of_folder(folder), select.ALL).figures
+        if figure_.series.subject.case == f"Replay {case}"
     ]
     return figure
 
