@@ -91,18 +91,11 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "kept"
 
 
-def nights(site: Path, before: int = 6, after: int = 6, loss: float = 0.0, **more: Any) -> None:
+def nights(site: Path, before: int = 6, after: int = 6, loss: float = 0.0) -> None:
     for i in range(before):
-        keep(site, f"old-{i}", 1 + i, 1.0, canaries=more.get("first", ()))
+        keep(site, f"old-{i}", 1 + i, 1.0)
     for i in range(after):
-        keep(
-            site,
-            f"new-{i}",
-            11 + i,
-            1 - loss,
-            canaries=more.get("second", ()),
-            change_row=more.get("change_row"),
-        )
+        keep(site, f"new-{i}", 11 + i, 1 - loss)
 
 
 def words(done: Result) -> str:
