@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
+from click.testing import CliRunner, Result
 
 from tests.darshanlog.corpus import real_logs
 from tests.readers.logs import TRACES
@@ -35,36 +35,31 @@ REASONS = (
 )
 
 
-def test_it_prints_what_it_would_write(tmp_path: Path) -> None:
-    out = tmp_path / "app.json"
-    printed = CliRunner().invoke(main, ["describe", LOG, "--name", "app"])
-    written = CliRunner().invoke(main, ["describe", LOG, "-o", str(out)])
+def describe(*words: object) -> Result:
+    return CliRunner().invoke(main, ["describe", *map(str, words)])
+
+
+def test_it_prints_what_it_would_write_of_a_log_by_any_name(tmp_path: Path) -> None:
+    out, other = tmp_path / "app.json", tmp_path / "archived"
+    other.write_bytes(Path(LOG).read_bytes())
+    printed, written = describe(LOG, "--name", "app"), describe(LOG, "-o", out)
     assert (printed.exit_code, written.exit_code, written.stdout) == (0, 0, "")
     assert printed.stdout == out.read_text()
     assert load(out).name == "app"
+    assert describe(other, "--name", "app").stdout == printed.stdout
 
 
 USUAL = "mkarrels_lmp-gpu_id4817263-90125_11-21-33190-17_1.darshan"  # as Darshan names a log
 
 
-@pytest.mark.parametrize(
-    "stem",
-    [
-        Path(USUAL).stem,
-        f"{Path(USUAL).stem}-small",
-        "mkarrels",
-        "run-of-mkarrels",
-        "lmp-gpu",
-        "gpu",
-        "job4817263",
-        "90125",
-        "LMP_run",
-    ],
-)
+STEMS = [Path(USUAL).stem, f"{Path(USUAL).stem}-small", "mkarrels", "run-of-mkarrels", "lmp-gpu"]
+
+
+@pytest.mark.parametrize("stem", [*STEMS, "gpu", "job4817263", "90125", "LMP_run"])
 def test_a_name_that_repeats_the_log_is_not_used(stem: str, tmp_path: Path) -> None:
     log, out = tmp_path / USUAL, tmp_path / f"{stem}.json"
     log.write_bytes(Path(LOG).read_bytes())
-    done = CliRunner().invoke(main, ["describe", str(log), "-o", str(out)])
+    done = describe(log, "-o", out)
     assert done.exit_code == 0
     assert re.fullmatch(
         rf"understudy: {re.escape(str(out))}: the file name repeats '[^']+' of the log, so the "
@@ -75,23 +70,22 @@ def test_a_name_that_repeats_the_log_is_not_used(stem: str, tmp_path: Path) -> N
     assert stem not in out.read_text()
 
 
-def test_a_name_that_repeats_the_log_is_used_where_it_is_asked_for(tmp_path: Path) -> None:
-    log, out = tmp_path / USUAL, tmp_path / f"{Path(USUAL).stem}.json"
-    log.write_bytes(Path(LOG).read_bytes())
-    for options in (["--keep-names"], ["--name", Path(USUAL).stem]):
-        done = CliRunner().invoke(main, ["describe", str(log), "-o", str(out), "-f", *options])
-        assert (done.exit_code, load(out).name) == (0, Path(USUAL).stem)
-        assert re.fullmatch(STANDS, done.stderr)
-
-
-def test_a_name_of_its_own_is_kept(tmp_path: Path) -> None:
-    """Also where a log has been renamed: its executable and user are still in it."""
-    log = tmp_path / "gpu.darshan"
-    log.write_bytes(Path(LOG).read_bytes())
-    for stem, name in (("plume", "plume"), ("gpu", "darshan-4-ranks")):
+def test_other_names_are_kept(tmp_path: Path) -> None:
+    """One that repeats the log if it is asked for, also where a log has been renamed: its
+    executable and user are still in it."""
+    usual, renamed = tmp_path / USUAL, tmp_path / "gpu.darshan"
+    for log in (usual, renamed):
+        log.write_bytes(Path(LOG).read_bytes())
+    for log, stem, name, options in (
+        (usual, usual.stem, usual.stem, ["--keep-names"]),
+        (usual, usual.stem, usual.stem, ["--name", usual.stem]),
+        (renamed, "plume", "plume", []),
+        (renamed, "gpu", "darshan-4-ranks", []),
+    ):
         out = tmp_path / f"{stem}.json"
-        assert CliRunner().invoke(main, ["describe", str(log), "-o", str(out)]).exit_code == 0
-        assert load(out).name == name
+        done = describe(log, "-o", out, "-f", *options)
+        assert (done.exit_code, load(out).name) == (0, name)
+        assert log == renamed or re.fullmatch(STANDS, done.stderr)
 
 
 def test_standard_error_has_one_line_where_nobody_looks(tmp_path: Path) -> None:
@@ -106,44 +100,36 @@ def test_standard_error_has_one_line_where_nobody_looks(tmp_path: Path) -> None:
     assert json.loads(done.stdout)["ranks"] == 4
 
 
-def test_a_log_by_any_other_name(tmp_path: Path) -> None:
-    other = tmp_path / "archived"
-    other.write_bytes(Path(LOG).read_bytes())
-    same = [CliRunner().invoke(main, ["describe", str(p)]).stdout for p in (LOG, other)]
-    assert same[0] == same[1]
-
-
 def test_help_says_what_becomes_of_names() -> None:
-    text = " ".join(CliRunner().invoke(main, ["describe", "--help"]).stdout.split())
+    text = " ".join(describe("--help").stdout.split())
     said("workload-contains-no-name", text)
     said("example-describe-app-darshan", text)
 
 
-def test_there_are_real_logs() -> None:
-    assert len(real_logs()) >= 10
+assert len(real_logs()) >= 10
 
 
 @pytest.mark.parametrize("path", real_logs(), ids=lambda p: p.stem)
 def test_every_real_log_is_described_or_refused_in_one_message(path: Path) -> None:
-    done = CliRunner().invoke(main, ["describe", "--partial", str(path)])
+    done = describe("--partial", path)
     if done.exit_code:
         assert done.exit_code == 2, done.exception
         assert done.stderr.count("\n") == 1 and re.search(REASONS, done.stderr), done.stderr
         return
-    made = parse(done.stdout, path.name)
+    described = parse(done.stdout, path.name)
     assert re.fullmatch(STANDS, done.stderr)
-    assert made.source is not None
+    assert described.source is not None
     shares = [float(x) for x in re.findall(r"^[a-z ]+: ([\d.]+) %", done.stderr, re.M)]
     assert sum(shares) == pytest.approx(100, abs=0.1)
-    differ = [note for note in made.source.notes if note.startswith("Contradicted: ")]
+    differ = [note for note in described.source.notes if note.startswith("Contradicted: ")]
     assert ("contradicted: " in done.stderr) == bool(differ)
     assert max(map(len, done.stderr.splitlines())) <= 80
     with open_log(path) as log:
-        assert made.ranks == log.job.nprocs
-        assert (made.source.format, made.source.version) == ("darshan", log.version)
-    assert made.bytes > 0
-    assert all(provenance_of(made, pointer) for pointer in numbers(made))
-    for stream in made.streams:
+        assert described.ranks == log.job.nprocs
+        assert (described.source.format, described.source.version) == ("darshan", log.version)
+    assert described.bytes > 0
+    assert all(provenance_of(described, pointer) for pointer in numbers(described))
+    for stream in described.streams:
         assert all(dump.bytes > 0 or dump.operations for dump in stream.steps)
         assert all(dump.time_s < 1e7 for dump in stream.steps)
 
@@ -165,7 +151,7 @@ def test_the_how_to_is_true(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 @pytest.mark.parametrize("more", [["-n", "8"], ["--rule", "weak"]])
 def test_a_workload_is_scaled_by_a_rule_to_ranks(more: list[str]) -> None:
     source = ROOT / "docs" / "by-hand.json"
-    done = CliRunner().invoke(main, ["describe", str(source), *more])
+    done = describe(source, *more)
     assert done.exit_code == 2 and done.stdout == ""
     assert done.stderr == f"understudy: {source}: expected -n and --rule together, or neither\n"
 
@@ -173,7 +159,7 @@ def test_a_workload_is_scaled_by_a_rule_to_ranks(more: list[str]) -> None:
 def test_a_described_workload_keeps_its_name_unless_another_is_given(tmp_path: Path) -> None:
     source = ROOT / "workloads" / "n-m.json"
     for more, name in (([], "n-m"), (["--name", "other"], "other")):
-        made = tmp_path / f"{name}-x.json"
-        done = CliRunner().invoke(main, ["describe", str(source), *more, "-o", str(made)])
+        out = tmp_path / f"{name}-x.json"
+        done = describe(source, *more, "-o", out)
         assert done.exit_code == 0, done.output
-        assert load(made).name == name
+        assert load(out).name == name

@@ -35,13 +35,13 @@ AVOID = {
 }
 
 
-def paths() -> list[Path]:
-    """Markdown files of the repository."""
-    listed = subprocess.run(
-        ["git", "ls-files", "*.md"], cwd=ROOT, capture_output=True, text=True, check=False
-    )
-    found = [ROOT / line for line in listed.stdout.splitlines()]
-    return found or [p for p in ROOT.rglob("*.md") if "build" not in p.parts]
+def tracked(*patterns: str) -> list[Path]:
+    """Files of the repository, or without git of the directory, that match."""
+    command = ["git", "ls-files", *patterns]
+    listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    paths = [ROOT / line for line in listed.stdout.splitlines()]
+    paths = paths or [p for pattern in patterns for p in ROOT.rglob(pattern)]
+    return [p for p in paths if "build" not in p.parts and p.exists()]
 
 
 def commands(command: click.Command, name: str) -> Iterator[tuple[str, click.Command]]:
@@ -63,10 +63,9 @@ HELP = dict(commands(main, "understudy"))
 def faults(text: str) -> list[str]:
     text = " ".join(text.split())
     return [
-        f"{found.group(0)!r} in {text[max(0, found.start() - 40) : found.end() + 40]!r}: "
-        f"write {better}"
+        f"{match[0]!r} in {text[max(0, match.start() - 40) : match.end() + 40]!r}: write {better}"
         for word, better in AVOID.items()
-        for found in re.finditer(word, text, re.IGNORECASE)
+        for match in re.finditer(word, text, re.IGNORECASE)
     ]
 
 
@@ -80,7 +79,7 @@ def prose(text: str) -> Iterator[tuple[int, str]]:
             yield number, line
 
 
-@pytest.mark.parametrize("path", paths(), ids=lambda p: str(p.relative_to(ROOT)))
+@pytest.mark.parametrize("path", tracked("*.md"), ids=lambda p: str(p.relative_to(ROOT)))
 def test_pages_are_plain_and_wrapped(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     assert faults(text) == []
@@ -94,42 +93,23 @@ def test_help_is_plain(name: str) -> None:
     assert faults(text) == []
 
 
-def test_docstrings_and_comments_are_plain() -> None:
-    """Docstrings of Python and comments of C; this file names the words."""
-    found, seen = [], 0
-    listed = subprocess.run(
-        ["git", "ls-files", "*.py", "*.c", "*.h"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    paths = [ROOT / line for line in listed.stdout.splitlines()]
-    for path in paths or [*ROOT.rglob("python/**/*.py"), *ROOT.rglob("proxies/**/*.[ch]")]:
-        if path == Path(__file__).resolve() or not path.exists():
-            continue
-        pattern = DOCSTRING if path.suffix == ".py" else COMMENT
-        for text in pattern.findall(path.read_text("utf-8")):
-            seen += 1
-            found += [f"{path.relative_to(ROOT)}: {fault}" for fault in faults(text)]
-    assert seen > 1000
-    assert found == []
+def source_texts() -> Iterator[tuple[Path, str]]:
+    """Docstrings and literals of Python, comments and literals of C; literals of tests, such as
+    the words of this file, are none of users'."""
+    sources = [p for p in tracked("*.py", "*.c", "*.h") if p != Path(__file__).resolve()]
+    for path in sources:
+        text = path.read_text("utf-8")
+        prose = DOCSTRING if path.suffix == ".py" else COMMENT
+        yield from ((path, each) for each in prose.findall(text))
+        if path.relative_to(ROOT).parts[0] in ("python", "proxies", "studies"):
+            yield from ((path, each) for each in LITERAL.findall(DOCSTRING.sub("", text)))
 
 
-def test_messages_are_plain() -> None:
-    """The texts of errors and notes in the sources."""
-    folders = [ROOT / "python", ROOT / "proxies", ROOT / "studies"]
-    sources = [p for folder in folders for kind in ("*.py", "*.c") for p in folder.rglob(kind)]
-    assert len(sources) > 100
-    found = [
-        f"{path.relative_to(ROOT)}: {fault}"
-        for path in sources
-        for text in re.findall(
-            r'"((?:[^"\\\n]|\\.)+)"', DOCSTRING.sub("", path.read_text("utf-8"))
-        )
-        for fault in faults(text)
-    ]
-    assert found == []
+def test_docstrings_comments_and_messages_are_plain() -> None:
+    texts = list(source_texts())
+    assert len(texts) > 2000
+    wrong = [f"{path.relative_to(ROOT)}: {each}" for path, t in texts for each in faults(t)]
+    assert wrong == []
 
 
 def test_what_is_to_be_avoided_is_found() -> None:
