@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+from tests.readers.synthetic import Run as Synthetic
 from tests.support import player
 from tests.support.needs import needs
 from tests.support.said import raises, said
@@ -50,30 +51,19 @@ def measurement(log: Path, **more: Any) -> dict[str, Any]:
     return observed.of_log(log, **(given | more))
 
 
-def log_of(folder: Path, *, posix_s: float = 2.0, ranks: int = 2) -> Path:
+def log_of(folder: Path, *, posix_s: float = 2.0) -> Path:
     """File a by both ranks, b by rank 1; the directory and <STDOUT> count for nothing."""
     times = {"POSIX_F_READ_TIME": 0.25, "POSIX_F_META_TIME": 0.5, "POSIX_OPENS": 2}
-    return write_log(
-        folder / "run.darshan",
-        nprocs=ranks,
-        names=NAMES,
-        POSIX=[
-            {
-                "id": 1,
-                "rank": 0,
-                "POSIX_F_WRITE_TIME": posix_s,
-                "POSIX_BYTES_WRITTEN": 10,
-                **times,
-            },
-            {"id": 1, "rank": 1, "POSIX_F_WRITE_TIME": 1.0, "POSIX_BYTES_WRITTEN": 5, **times},
-            {"id": 4, "rank": 0, "POSIX_F_META_TIME": 9.0},
-            {"id": 5, "rank": 0, "POSIX_F_META_TIME": 9.0},
-        ],
-        STDIO=[
-            {"id": 2, "rank": 1, "STDIO_F_WRITE_TIME": 4.0, "STDIO_BYTES_WRITTEN": 7},
-            {"id": 3, "rank": 0, "STDIO_F_WRITE_TIME": 100.0, "STDIO_BYTES_WRITTEN": 9},
-        ],
-    )
+    posix = [
+        {"id": 1, "rank": rank, "POSIX_F_WRITE_TIME": s, "POSIX_BYTES_WRITTEN": size} | times
+        for rank, s, size in ((0, posix_s, 10), (1, 1.0, 5))
+    ]
+    posix += [{"id": n, "rank": 0, "POSIX_F_META_TIME": 9.0} for n in (4, 5)]
+    stdio = [
+        {"id": n, "rank": rank, "STDIO_F_WRITE_TIME": s, "STDIO_BYTES_WRITTEN": size}
+        for n, rank, s, size in ((2, 1, 4.0, 7), (3, 0, 100.0, 9))
+    ]
+    return write_log(folder / "run.darshan", nprocs=2, names=NAMES, POSIX=posix, STDIO=stdio)
 
 
 def values(row: dict[str, Any]) -> dict[str, float]:
@@ -81,8 +71,8 @@ def values(row: dict[str, Any]) -> dict[str, float]:
 
 
 def test_timers_of_a_log_are_those_of_its_files(tmp_path: Path) -> None:
-    made = values(measurement(log_of(tmp_path), dumps=[Spans(stream="s", seconds=(1.0, 2.0))]))
-    assert made == {
+    timers = values(measurement(log_of(tmp_path), dumps=[Spans(stream="s", seconds=(1.0, 2.0))]))
+    assert timers == {
         "io_slowest_rank_s": 1.75 + 4.0,
         "io_all_ranks_s": 2.75 + 1.75 + 4.0,
         "metadata_slowest_rank_s": 0.5,
@@ -105,41 +95,30 @@ def test_what_the_player_prepares_is_left_out(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("changed", "message"),
+    ("record", "options", "message"),
     [
-        ({"rank": -1}, "records of all ranks together"),
-        ({"rank": 2}, "or of unknown ones"),
+        ({"rank": -1}, {}, "records-all-ranks-together"),
+        ({"rank": 2}, {}, "or-unknown-ones"),
+        ({"id": 4}, {}, "darshan-saw-no-file"),
+        ({}, {"partial": ["POSIX"]}, "log-lacks-records"),
+        ({}, {"run_time_s": None}, "did-end"),
     ],
 )
-def test_a_log_without_timers_of_each_rank_is_refused(
-    changed: dict[str, int], message: str, tmp_path: Path
+def test_a_log_without_timers_of_each_file_and_rank_is_refused(
+    record: dict[str, int], options: dict[str, Any], message: str, tmp_path: Path
 ) -> None:
-    record = {"id": 1, "rank": 0} | changed
-    log = write_log(tmp_path / "x.darshan", nprocs=2, names=NAMES, POSIX=[record])
-    with pytest.raises(UnderstudyError, match=message):
+    rows = [{"id": 1, "rank": 0} | record]
+    log = write_log(tmp_path / "x.darshan", nprocs=2, names=NAMES, POSIX=rows, **options)
+    with raises(UnderstudyError, message):
         measurement(log)
-
-
-def test_a_log_of_nothing_or_of_a_part_is_refused(tmp_path: Path) -> None:
-    empty = write_log(tmp_path / "e.darshan", names=NAMES, POSIX=[{"id": 4, "rank": 0}])
-    with raises(UnderstudyError, "darshan-saw-no-file"):
-        measurement(empty)
-    part = write_log(
-        tmp_path / "p.darshan", names=NAMES, POSIX=[{"id": 1, "rank": 0}], partial=["POSIX"]
-    )
-    with raises(UnderstudyError, "log-lacks-records"):
-        measurement(part)
-    killed = write_log(tmp_path / "k.darshan", run_time_s=None, POSIX=[{"id": 1, "rank": 0}])
-    with raises(UnderstudyError, "did-end"):
-        measurement(killed)
 
 
 def test_a_measurement_is_recorded_and_read_back(tmp_path: Path) -> None:
     (tmp_path / "result.json").write_text(json.dumps(measurement(log_of(tmp_path))))
-    made = producers.record(tmp_path / "result.json")
-    runs.write(tmp_path / "run.json", made)
-    assert producers.load(tmp_path / "run.json") == made
-    assert (made.producer.name, made.identity.arm) == ("observed", "application")
+    record = producers.record(tmp_path / "result.json")
+    runs.write(tmp_path / "run.json", record)
+    assert producers.load(tmp_path / "run.json") == record
+    assert (record.producer.name, record.identity.arm) == ("observed", "application")
 
 
 def test_a_damaged_measurement_is_one_message(tmp_path: Path) -> None:
@@ -161,16 +140,11 @@ def times(middle: float, scatter: float, seed: int, rounds: int = 11) -> list[fl
 
 
 def error_of(replica: float, scatter: float, rounds: int = 11) -> Error:
-    found = transfer.error(
-        "m",
-        {
-            "application": times(1.0, scatter, 1, rounds),
-            "control": times(1.0, scatter, 2, rounds),
-            "replica": times(replica, scatter, 3, rounds),
-        },
-    )
-    assert found is not None
-    return found
+    middles = {"application": 1.0, "control": 1.0, "replica": replica}
+    arms = {a: times(m, scatter, n, rounds) for n, (a, m) in enumerate(middles.items(), 1)}
+    error = transfer.error("m", arms)
+    assert error is not None
+    return error
 
 
 @pytest.mark.parametrize(
@@ -186,19 +160,15 @@ def error_of(replica: float, scatter: float, rounds: int = 11) -> Error:
     ],
 )
 def test_the_decision_follows_the_truth(replica: float, scatter: float, state: str) -> None:
-    found = error_of(replica, scatter)
-    assert found.state() == state
+    error = error_of(replica, scatter)
+    assert error.state() == state
     if scatter < 0.1:
-        assert found.error.value == pytest.approx(replica - 1, abs=0.03)
-        assert found.scatter < 0.1
+        assert error.error.value == pytest.approx(replica - 1, abs=0.03)
+        assert error.scatter < 0.1
 
 
-def test_one_round_decides_nothing() -> None:
-    assert error_of(1.0, 0.0, rounds=1).state() == UNDECIDED
-    assert error_of(9.0, 0.0, rounds=1).state() == UNDECIDED
-
-
-def test_time_that_the_application_does_not_spend_is_not_compared() -> None:
+def test_one_round_or_no_time_decides_nothing() -> None:
+    assert {error_of(factor, 0.0, rounds=1).state() for factor in (1.0, 9.0)} == {UNDECIDED}
     values = {"application": [1.0, 0.0], "control": [1.0, 1.0], "replica": [1.0, 1.0]}
     assert transfer.error("m", values) is None
 
@@ -243,11 +213,11 @@ def records(folder: Path, place: str, replica: float, **more: Any) -> list[Run]:
 
 
 def test_every_case_is_counted_failed_ones_too(tmp_path: Path) -> None:
-    found = [*records(tmp_path, "good", 1.0), *records(tmp_path, "bad", 2.0)]
-    found += records(tmp_path, "broken", 1.0)[:-1]
-    found += [run_of(tmp_path, "control", 3, 1.0, "broken", failure="it was killed")]
-    found += records(tmp_path, "good", 1.0, application="other")[:3]
-    cases = transfer.cases(found)
+    measured = [*records(tmp_path, "good", 1.0), *records(tmp_path, "bad", 2.0)]
+    measured += records(tmp_path, "broken", 1.0)[:-1]
+    measured += [run_of(tmp_path, "control", 3, 1.0, "broken", failure="it was killed")]
+    measured += records(tmp_path, "good", 1.0, application="other")[:3]
+    cases = transfer.cases(measured)
     assert [(c.application, c.place, c.state(), c.failed) for c in cases] == [
         ("app", "lab:bad", OUTSIDE, 0),
         ("app", "lab:broken", FAILED, 1),
@@ -257,6 +227,7 @@ def test_every_case_is_counted_failed_ones_too(tmp_path: Path) -> None:
     counted = transfer.tally(cases)
     assert (counted.within, counted.outside, counted.undecided, counted.failed) == (1, 1, 1, 1)
     assert counted.cases == 4 and counted.share_within == 0.5
+    assert transfer.tally([]).share_within is None
     headline = cases[0].headline
     assert headline is not None and headline.rounds == 4
     assert headline.error.value == pytest.approx(1.0, abs=0.05)
@@ -292,7 +263,7 @@ def test_requests_are_judged_by_kind_and_time_where_the_storage_decides(
     state: str,
     tmp_path: Path,
 ) -> None:
-    found = []
+    measured = []
     for n in range(4):
         for arm, factor, more in (
             ("application", 1.0, {}),
@@ -302,23 +273,23 @@ def test_requests_are_judged_by_kind_and_time_where_the_storage_decides(
             spent_s = factor * (1 + 0.001 * n)
             counts = {"write": 1000} | more
             told = asked(counts.pop("write"), waits * 100 * spent_s, **counts)
-            found.append(run_of(tmp_path, arm, n, spent_s, "slow", requests=told))
-    [case] = transfer.cases(found)
+            measured.append(run_of(tmp_path, arm, n, spent_s, "slow", requests=told))
+    [case] = transfer.cases(measured)
     assert case.waits == pytest.approx(waits, rel=0.5) and case.state() == state
 
 
 def test_requests_of_a_storage_are_those_since_it_told_before(tmp_path: Path) -> None:
     for name, writes in (("first", 5), ("last", 12)):
         (tmp_path / name).write_text(json.dumps(asked(writes, writes / 10)))
-    found = observed.requests_in(tmp_path / "last", tmp_path / "first")
-    assert found["write"] == {"requests": 7, "bytes": 7 * 4096, "waited_s": 0.7}
+    requests = observed.requests_in(tmp_path / "last", tmp_path / "first")
+    assert requests["write"] == {"requests": 7, "bytes": 7 * 4096, "waited_s": 0.7}
     (tmp_path / "last").write_text('{"schema": "something"}')
     with raises(UnderstudyError, "expected-requests-storage"):
         observed.requests_in(tmp_path / "last")
 
 
 def test_dumps_are_compared_of_the_streams_that_all_runs_show(tmp_path: Path) -> None:
-    found = []
+    measured = []
     for arm, spans in (
         ("application", {"a": 1.0, "b": 9.0}),
         ("replica", {"a": 2.0}),
@@ -329,27 +300,23 @@ def test_dumps_are_compared_of_the_streams_that_all_runs_show(tmp_path: Path) ->
         )
         (tmp_path / "result.json").write_text(json.dumps(row))
         identity = Identity(arm=arm, round=0, session="s")
-        found.append(producers.record(tmp_path / "result.json", identity=identity))
-    [case] = transfer.cases(found)
+        measured.append(producers.record(tmp_path / "result.json", identity=identity))
+    [case] = transfer.cases(measured)
     assert case.errors["dumps_s"].error.value == 1.0
-
-
-def test_no_decided_case_has_no_share() -> None:
-    assert transfer.tally([]).share_within is None
 
 
 # -- figure and page ------------------------------------------------------------------------------
 
 
 def drawer() -> figures.Drawer:
-    [found] = [d for d in figures.drawers() if d.name == "transfer"]
-    return found
+    [transfers] = [d for d in figures.drawers() if d.name == "transfer"]
+    return transfers
 
 
 def test_the_figure_has_a_dot_for_each_case(tmp_path: Path) -> None:
-    found = [*records(tmp_path, "good", 1.0), *records(tmp_path, "bad", 2.0)]
-    found += records(tmp_path, "alone", 1.0)[:3]
-    study = transfer.Study(cases=tuple(transfer.cases(found)))
+    measured = [*records(tmp_path, "good", 1.0), *records(tmp_path, "bad", 2.0)]
+    measured += records(tmp_path, "alone", 1.0)[:3]
+    study = transfer.Study(cases=tuple(transfer.cases(measured)))
     assert drawer().of == figures.TRANSFER and drawer().title.endswith("?")
     text = figures.svg(drawer(), study)
     assert text is not None
@@ -361,9 +328,9 @@ def test_the_figure_has_a_dot_for_each_case(tmp_path: Path) -> None:
 
 
 def test_the_page_shows_the_cases(tmp_path: Path) -> None:
-    found = [*records(tmp_path, "good", 1.0), *records(tmp_path, "bad", 2.0)]
-    found += [run_of(tmp_path, "replica", 0, 1.0, "broken", failure="it was killed")]
-    for i, run in enumerate(found):
+    measured = [*records(tmp_path, "good", 1.0), *records(tmp_path, "bad", 2.0)]
+    measured += [run_of(tmp_path, "replica", 0, 1.0, "broken", failure="it was killed")]
+    for i, run in enumerate(measured):
         (tmp_path / "runs" / str(i)).mkdir(parents=True)
         runs.write(tmp_path / "runs" / str(i) / "run.json", run)
     page = tmp_path / "page.html"
@@ -392,10 +359,10 @@ ROW = {
 
 @pytest.mark.parametrize("name", applications.names())
 def test_each_application_is_complete(name: str) -> None:
-    made = applications.get(name)
-    assert made.name == name
-    assert made.original is None or made.original.suffix == ".json"
-    assert not any("/" in word.removeprefix("./") for word in made.command), "no path of a machine"
+    case = applications.get(name)
+    assert case.name == name
+    assert case.original is None or case.original.suffix == ".json"
+    assert not any("/" in word.removeprefix("./") for word in case.command), "no path of a machine"
 
 
 @pytest.mark.parametrize(
@@ -441,9 +408,9 @@ def application(folder: Path, **change: Any) -> applications.Application:
 def test_what_is_missing_is_said_with_its_package(
     change: dict[str, Any], message: str, tmp_path: Path
 ) -> None:
-    made = application(tmp_path, **({"requires": {"packages": "Debian: p"}} | change))
+    case = application(tmp_path, **({"requires": {"packages": "Debian: p"}} | change))
     with pytest.raises(UnderstudyError, match=message):
-        made.found()
+        case.found()
 
 
 def test_the_first_interpreter_with_the_modules_is_started(
@@ -535,35 +502,13 @@ def site(tmp_path: Path) -> Path:
     built = tmp_path / "program"
     (tmp_path / "program.c").write_text(PROGRAM)
     subprocess.run(["mpicc", "-O1", tmp_path / "program.c", "-o", built], check=True)
-    names, posix = {}, []
+    run = Synthetic(2, 1.0)
     for dump in range(4):
         for rank in range(2):
-            n = 1 + 2 * dump + rank
-            names[n] = b"/scratch/run/dump.%d.%d" % (dump, rank)
-            start_s = 0.1 + 0.1 * dump
-            posix.append(
-                {
-                    "id": n,
-                    "rank": rank,
-                    "POSIX_OPENS": 1,
-                    "POSIX_WRITES": 1,
-                    "POSIX_FSYNCS": 1,
-                    "POSIX_BYTES_WRITTEN": 1 << 20,
-                    "POSIX_MAX_BYTE_WRITTEN": (1 << 20) - 1,
-                    "POSIX_SIZE_WRITE_100K_1M": 1,
-                    "POSIX_ACCESS1_ACCESS": 1 << 20,
-                    "POSIX_ACCESS1_COUNT": 1,
-                    "POSIX_F_OPEN_START_TIMESTAMP": start_s,
-                    "POSIX_F_OPEN_END_TIMESTAMP": start_s + 0.001,
-                    "POSIX_F_WRITE_START_TIMESTAMP": start_s + 0.001,
-                    "POSIX_F_WRITE_END_TIMESTAMP": start_s + 0.01,
-                    "POSIX_F_CLOSE_START_TIMESTAMP": start_s + 0.01,
-                    "POSIX_F_CLOSE_END_TIMESTAMP": start_s + 0.011,
-                    "POSIX_F_WRITE_TIME": 0.009,
-                    "POSIX_F_META_TIME": 0.002,
-                }
-            )
-    write_log(folder / "mine.darshan", nprocs=2, run_time_s=1.0, names=names, POSIX=posix)
+            more = {"FSYNCS": 1, "SIZE_WRITE_100K_1M": 1, "F_META_TIME": 0.002}
+            name, at_s = f"/scratch/run/dump.{dump}.{rank}", 0.1 + 0.1 * dump
+            run.write(name, 1 << 20, at_s, rank=rank, duration_s=0.009, **more)
+    run.log(folder / "mine.darshan")
     row = ROW | {"command": [str(built)], "inputs": "inputs", "original": "mine.darshan"}
     (folder / "mine.json").write_text(json.dumps(row))
     return tmp_path
@@ -573,8 +518,8 @@ def test_the_job_runs_the_arms_in_changing_order(site: Path) -> None:
     done = reframe(site, "--dry-run", "-S", "rounds=2", "-S", "time_scale=0.5")
     assert done.returncode == 0, done.stdout + done.stderr
     [script] = [p.read_text() for p in (site / "reframe").rglob("rfm_job.sh")]
-    made = re.findall(r"(?m)^mkdir -p (\S+)$", script)
-    assert made == [
+    folders = re.findall(r"(?m)^mkdir -p (\S+)$", script)
+    assert folders == [
         "application/0",
         "replica/0",
         "control/0",
@@ -621,17 +566,13 @@ def test_without_an_original_the_check_is_skipped_or_takes_a_given_one(site: Pat
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_without_a_runtime_the_check_is_skipped_with_the_reason(site: Path) -> None:
+def test_without_a_runtime_or_a_program_the_check_is_skipped_with_the_reason(site: Path) -> None:
     done = reframe(site, "-r", DARSHAN_RUNTIME=str(site))
     said("darshan-runtime-there-no", done.stdout, site=site)
     assert "1 skipped" in done.stdout, done.stdout
-
-
-def test_a_program_that_is_missing_is_a_reason_too(site: Path) -> None:
     (site / "lib").mkdir()
     (site / "lib" / "libdarshan.so").touch()
-    path = site / "site" / "applications" / "mine.json"
-    path.write_text(path.read_text().replace(str(site / "program"), "no-such-program"))
+    of_mine(site, command=["no-such-program"])
     done = reframe(site, "-r", DARSHAN_RUNTIME=str(site))
     said("no-such-program-found", done.stdout)
 
@@ -654,8 +595,8 @@ def test_an_application_that_fails_is_told_by_what_it_prints(site: Path) -> None
 
 
 def test_an_invalid_description_ends_the_session(site: Path) -> None:
+    of_mine(site, ranks=3)
     path = site / "site" / "applications" / "mine.json"
-    path.write_text(path.read_text().replace('"ranks": 2', '"ranks": 3'))
     done = reframe(site, "-l")
     assert done.returncode == 1
     said("ranks-expected-mine-found", done.stderr, darshan=path.with_name("mine.darshan"))
@@ -669,14 +610,14 @@ def test_a_program_and_its_replica_are_measured_and_judged(site: Path) -> None:
     done = reframe(site, "-r", "-S", "rounds=3", "-S", "tolerance_percent=1e9")
     assert done.returncode == 0, done.stdout + done.stderr
     said("verdict-transfer-mine-localhost", done.stdout)
-    found = [runs.load(path) for path in (site / "reframe" / "output").rglob("run.json")]
-    assert len(found) == 9 and not any(run.failed for run in found)
-    for run in found:
+    measured = [runs.load(path) for path in (site / "reframe" / "output").rglob("run.json")]
+    assert len(measured) == 9 and not any(run.failed for run in measured)
+    for run in measured:
         assert run.measurement is not None
         [posix] = [m for m in run.measurement["modules"] if m["module"] == "POSIX"]
         assert posix["bytes_written"] == 8 << 20 and posix["files"] == 8
         assert all(s > 0 for s in posix["write_s"])
-    [case] = transfer.cases(found)
+    [case] = transfer.cases(measured)
     assert case.state() != FAILED and set(case.errors) >= {transfer.HEADLINE, "elapsed_s"}
 
 
@@ -689,23 +630,22 @@ def test_processes_without_mpi_are_measured_together(site: Path) -> None:
     of_mine(site, mpi=False, command=["sh", "-c", f"{copy} if=a of=b; {copy} if=b of=c"])
     done = reframe(site, "-r", "-S", "rounds=2", "-S", "tolerance_percent=1e9")
     assert done.returncode == 0, done.stdout + done.stderr
-    found = [runs.load(path) for path in (site / "reframe" / "output").rglob("run.json")]
-    assert len(found) == 6 and not any(run.failed for run in found)
-    for run in found:
+    measured = [runs.load(path) for path in (site / "reframe" / "output").rglob("run.json")]
+    assert len(measured) == 6 and not any(run.failed for run in measured)
+    for run in measured:
         assert run.measurement is not None
         [posix] = [m for m in run.measurement["modules"] if m["module"] == "POSIX"]
-        mine = run.identity.arm == "replica"
-        assert run.measurement["environment"]["ranks"] == 2 or not mine
-        assert mine or 2 << 20 <= posix["bytes_written"] <= (2 << 20) + 16
+        replica = run.identity.arm == "replica"
+        assert run.measurement["environment"]["ranks"] == 2 or not replica
+        assert replica or 2 << 20 <= posix["bytes_written"] <= (2 << 20) + 16
 
 
 @needs_darshan
 def test_a_program_that_fails_makes_a_failed_case(site: Path) -> None:
-    path = site / "site" / "applications" / "mine.json"
-    path.write_text(path.read_text().replace(str(site / "program"), "false"))
+    of_mine(site, command=["false"])
     done = reframe(site, "-r", "-S", "rounds=2")
     assert done.returncode == 1
-    found = [runs.load(path) for path in (site / "reframe" / "stage").rglob("run.json")]
-    assert [run.failed for run in found] == [True]
-    [case] = transfer.cases(found)
+    measured = [runs.load(path) for path in (site / "reframe" / "stage").rglob("run.json")]
+    assert [run.failed for run in measured] == [True]
+    [case] = transfer.cases(measured)
     assert (case.application, case.state()) == ("mine", FAILED)

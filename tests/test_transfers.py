@@ -7,13 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.readers.synthetic import Run
 from tests.support.folds import calls_of
 from understudy.contracts.workload import Workload
-from understudy.darshanlog.writer import write_log
 from understudy.inference.calls.stdio_calls import of_streams
 from understudy.inference.calls.transfers import (
     MAX_PIECES,
-    Kind,
     Piece,
     Tally,
     of_average,
@@ -22,8 +21,7 @@ from understudy.inference.calls.transfers import (
     told,
 )
 from understudy.inference.table import ACCESS
-from understudy.program.counters import BIN_BYTES, BINS, bin_of
-from understudy.readers import darshan
+from understudy.program.counters import BINS, bin_of
 
 
 def whole(*numbers: int) -> Any:
@@ -48,11 +46,6 @@ def counters(sizes: list[int]) -> tuple[Any, Any, Any, Any]:
     )
 
 
-def test_a_bin_ends_where_darshan_ends_it() -> None:
-    assert [bin_of(end) for end in BIN_BYTES] == list(range(9))
-    assert [bin_of(end + 1) for end in BIN_BYTES] == list(range(1, 10))
-
-
 @pytest.mark.parametrize(
     "sizes",
     [
@@ -64,10 +57,10 @@ def test_a_bin_ends_where_darshan_ends_it() -> None:
     ],
 )
 def test_common_sizes_are_exact(sizes: list[int]) -> None:
-    found = sizes_of(*counters(sizes))[0]
+    means = sizes_of(*counters(sizes))[0]
     for place in range(len(BINS)):
-        mine = [s for s in sizes if bin_of(s) == place]
-        assert found[place] == pytest.approx(sum(mine) / len(mine) if mine else 0)
+        each = [s for s in sizes if bin_of(s) == place]
+        assert means[place] == pytest.approx(sum(each) / len(each) if each else 0)
 
 
 def test_other_sizes_lie_in_their_bins_and_add_up() -> None:
@@ -75,18 +68,18 @@ def test_other_sizes_lie_in_their_bins_and_add_up() -> None:
     for _ in range(200):
         sizes = [int(10 ** rng.uniform(0, 7.5)) for _ in range(rng.randint(5, 60))]
         histogram, values, times, moved = counters(sizes)
-        found = sizes_of(histogram, values, times, moved)[0]
-        assert (found * histogram[0]).sum() == pytest.approx(moved[0], rel=1e-9)
+        means = sizes_of(histogram, values, times, moved)[0]
+        assert (means * histogram[0]).sum() == pytest.approx(moved[0], rel=1e-9)
         for place in np.flatnonzero(histogram[0]).tolist():
-            assert bin_of(found[place]) == place
+            assert bin_of(means[place]) == place
 
 
 def test_common_sizes_of_the_other_direction_are_not_believed() -> None:
     """A file that was read in calls of 8,191 B and written in one of 1,030 B."""
     histogram, _, _, _ = counters([1030])
     values, times = whole(8191, 1030, 0, 0)[None], whole(2, 1, 0, 0)[None]
-    found = sizes_of(histogram, values, times, whole(1030))[0]
-    assert found[2] == pytest.approx(1030)
+    means = sizes_of(histogram, values, times, whole(1030))[0]
+    assert means[2] == pytest.approx(1030)
 
 
 def test_calls_without_sizes_are_alike() -> None:
@@ -128,47 +121,39 @@ def test_calls_of_standard_io_are_what_takes_the_shortest_code(
     )
 
 
-def stdio(path: Path, ranks: int = 1, **counters: int) -> list[tuple[int, int]]:
+def stdio(folder: Path, ranks: int = 1, **counters: int) -> list[tuple[int, int]]:
     """Calls and bytes of the variables of a dump of the one file of such a record."""
-    record: dict[str, float] = {"id": 1, "STDIO_F_OPEN_START_TIMESTAMP": 0.1}
-    for word, verb in (("READ", "READ"), ("WRITTEN", "WRITE")):
-        if counters.get(f"BYTES_{word}"):
-            first = 3.0 if verb == "READ" else 1.0
-            record |= {f"STDIO_MAX_BYTE_{word}": counters[f"BYTES_{word}"] - 1}
-            record |= {f"STDIO_F_{verb}_START_TIMESTAMP": first, f"STDIO_F_{verb}_TIME": 0.5}
-            record |= {f"STDIO_F_{verb}_END_TIMESTAMP": first + 1}
-    record |= {f"STDIO_{name}": n for name, n in counters.items()}
-    [stream] = [
-        s
-        for s in darshan.read(
-            write_log(path, nprocs=ranks, names={1: b"/scratch/a.dat"}, STDIO=[record])
-        ).streams
-        if s.operation == "write"
-    ]
-    dump = stream.steps[0]
-    return [(m.variable.bytes // m.transfer_bytes or 1, m.variable.bytes) for m in dump.moves]
+    run, times = Run(ranks), {"F_OPEN_START_TIMESTAMP": 0.1}
+    for word, verb, at_s in (("WRITTEN", "WRITE", 1.0), ("READ", "READ", 3.0)):
+        if f"BYTES_{word}" in counters:
+            times |= {f"MAX_BYTE_{word}": counters[f"BYTES_{word}"] - 1, f"F_{verb}_TIME": 0.5}
+            times |= {f"F_{verb}_START_TIMESTAMP": at_s, f"F_{verb}_END_TIMESTAMP": at_s + 1}
+    run.record("STDIO", "/s/a.dat", **times, **counters)
+    [stream] = [s for s in run.describe(folder).streams if s.operation == "write"]
+    moves = stream.steps[0].moves
+    return [(m.variable.bytes // m.transfer_bytes or 1, m.variable.bytes) for m in moves]
 
 
 def test_items_and_arrays_are_those_between_two_flushes(tmp_path: Path) -> None:
     """Sixty frames, each of 15 items and an array: without flushes, all are alike."""
     calls, moved = 60 * 16, 60 * (15 * 4 + 23_003)
     frames = {"OPENS": 1, "WRITES": calls, "BYTES_WRITTEN": moved}
-    variables = stdio(tmp_path / "a.darshan", **frames, FLUSHES=61)
+    variables = stdio(tmp_path, **frames, FLUSHES=61)
     assert variables == [(900, 7200), (60, moved - 7200)]
-    assert len(stdio(tmp_path / "b.darshan", **frames)) == 1
+    assert len(stdio(tmp_path, **frames)) == 1
 
 
 def test_parts_of_all_ranks_that_one_of_them_writes_are_no_items(tmp_path: Path) -> None:
     """Text of LAMMPS: in each of 13 time steps, rank 0 writes that of each rank and flushes."""
     text = {"OPENS": 1, "WRITES": 52, "BYTES_WRITTEN": 58_354_886, "FLUSHES": 13}
-    assert all(size > 4096 for _, size in stdio(tmp_path / "a.darshan", ranks=4, **text))
-    assert any(size < 4096 for _, size in stdio(tmp_path / "b.darshan", ranks=3, **text))
+    assert all(size > 4096 for _, size in stdio(tmp_path, ranks=4, **text))
+    assert any(size < 4096 for _, size in stdio(tmp_path, ranks=3, **text))
 
 
 def test_opens_to_read_a_file_are_none_of_its_writes(tmp_path: Path) -> None:
     """A header of 20 integers and an array, read again: one array, though there were two opens."""
     both = {"OPENS": 2, "WRITES": 21, "BYTES_WRITTEN": 400_080, "READS": 21, "BYTES_READ": 400_080}
-    assert [size for _, size in stdio(tmp_path / "a.darshan", **both)] == [160, 399_920]
+    assert [size for _, size in stdio(tmp_path, **both)] == [160, 399_920]
 
 
 # -- adding up ------------------------------------------------------------------------------------
@@ -176,33 +161,24 @@ def test_opens_to_read_a_file_are_none_of_its_writes(tmp_path: Path) -> None:
 
 def tally(*records: tuple[int, list[int], int], bins: int = 1) -> Tally:
     """Of records (bin of ranks, sizes of calls, how many of them are collective)."""
-    made = Tally(bins=bins)
+    total = Tally(bins=bins)
     for where, sizes, collectives in records:
         rows = np.zeros(1, ACCESS)
         histogram, values, times, moved = counters(sizes)
         rows["calls"], rows["sizes"] = histogram, sizes_of(histogram, values, times, moved)
         rows["collectives"] = collectives
-        made.add(rows, whole(where))
-    return made
-
-
-def test_the_largest_calls_are_the_collective_ones() -> None:
-    made = tally((0, [96] * 3 + [272] * 6 + [2 << 20] * 12, 12))
-    assert {key: int(kind.calls.sum()) for key, kind in made.kinds.items()} == {
-        (True, 5): 12,
-        (False, 0): 3,
-        (False, 1): 6,
-    }
+        total.add(rows, whole(where))
+    return total
 
 
 def test_states_have_as_many_calls_and_large_ones_grow() -> None:
     """Thirteen time steps by four ranks, each with a header of 159 B: what differs in size does so
     because the time steps grow."""
     growing = [(k + 1) * 100_000 for k in range(13) for _ in range(4)]
-    made = tally((0, [159] * 13 + growing, 52))
+    total = tally((0, [159] * 13 + growing, 52))
     share = [(k + 1) / 91 for k in range(13)]
     for k in range(13):
-        state = made.step(k, 13, (k * (k + 1) // 2, (k + 1) * (k + 2) // 2, 91))
+        state = total.step(k, 13, (k * (k + 1) // 2, (k + 1) * (k + 2) // 2, 91))
         assert state.kinds[False, 1].calls.sum() == 1
         assert state.kinds[False, 1].size == pytest.approx(159)
         [large] = [kind for (collective, _), kind in state.kinds.items() if collective]
@@ -211,16 +187,16 @@ def test_states_have_as_many_calls_and_large_ones_grow() -> None:
 
 
 def test_states_that_can_have_as_many_of_each_size_do() -> None:
-    made = tally((0, ([50_000] * 28 + [200_000] * 16 + [2_000_000] * 4) * 10, 0))
-    state = made.step(3, 10, (3, 4, 10))
-    found = {bin_: (kind.calls.sum(), round(kind.size)) for (_, bin_), kind in state.kinds.items()}
-    assert found == {3: (28, 50_000), 4: (16, 200_000), 5: (4, 2_000_000)}
+    total = tally((0, ([50_000] * 28 + [200_000] * 16 + [2_000_000] * 4) * 10, 0))
+    state = total.step(3, 10, (3, 4, 10))
+    kinds = {bin_: (kind.calls.sum(), round(kind.size)) for (_, bin_), kind in state.kinds.items()}
+    assert kinds == {3: (28, 50_000), 4: (16, 200_000), 5: (4, 2_000_000)}
 
 
 def test_calls_that_no_number_of_states_divides_are_all_kept() -> None:
-    made = tally((0, [10] * 61, 0))
+    total = tally((0, [10] * 61, 0))
     assert (
-        sum(int(made.step(k, 4, (k, k + 1, 4)).kinds[False, 0].calls.sum()) for k in range(4))
+        sum(int(total.step(k, 4, (k, k + 1, 4)).kinds[False, 0].calls.sum()) for k in range(4))
         == 61
     )
 
@@ -228,63 +204,86 @@ def test_calls_that_no_number_of_states_divides_are_all_kept() -> None:
 # -- pieces ---------------------------------------------------------------------------------------
 
 
-def cut(moved: Any, ranks: Any, made: Tally, **more: Any) -> list[Piece]:
-    usual: dict[str, Any] = {
-        "element": 1,
-        "even": False,
-        "transfer_bytes": 1000,
-        "collective": False,
-    }
-    return pieces(moved, ranks, made, **(usual | more))
+def cut(moved: Any, ranks: Any, tally: Tally, **more: Any) -> list[Piece]:
+    usual = {"element": 1, "even": False, "transfer_bytes": 1000, "collective": False}
+    return pieces(moved, ranks, tally, **(usual | more))
 
 
-def of(found: list[Piece]) -> list[tuple[list[int], int, int | None, bool]]:
-    return [
+SMALL = [124] * 5 + [42] * 5 + [22] * 5 + [0] * 5
+COLLECTIVE = {"transfer_bytes": 1_000_000, "collective": True}
+# Bytes and ranks of blocks, records (block, sizes of calls, how many are collective), options, and
+# the pieces: rows of each block, bytes of a row, transfer size, whether they are collective.
+CUTS: dict[str, tuple[list[int], list[int], list[Any], dict[str, Any], list[Any]]] = {
+    "without calls the stream's transfer size holds": (
+        [8000], [4], [], {}, [([8000], 1, None, False)],
+    ),
+    "calls of the size that the stream has need no word": (
+        [8000], [4], [(0, [1000] * 8, 0)], {}, [([8000], 1, None, False)],
+    ),
+    "calls of another size": ([8000], [4], [(0, [500] * 16, 0)], {}, [([8000], 1, 500, False)]),
+    "a header before collective calls": (
+        [4_000_192], [4], [(0, [96] * 2 + [1_000_000] * 4, 4)], COLLECTIVE,
+        [([2], 96, 96, False), ([4_000_000], 1, None, True)],
+    ),
+    "each rank makes its own calls": (
+        [5030, 7000, 0, 6010], [1] * 4,
+        [(0, [10] * 3 + [5000], 0), (1, [7000], 0), (3, [10, 6000], 0)], {},
+        [([3, 0, 0, 1], 10, 10, False), ([5000, 7000, 0, 6000], 1, 7000, False)],
+    ),
+    "a rank without large calls makes no more than it made": (
+        [160_000, 90], [1, 1], [(0, [40_000] * 4, 0), (1, [90], 0)], {},
+        [([160_000, 90], 1, 40_000, False)],
+    ),
+    "calls of a bin have the sizes that records name, never their mean": (
+        [30 * 8192 + 10 * 2048 + 8 * 3000], [1],
+        [(0, [8192] * 30 + [2048] * 10 + [3000] * 8, 0)],
+        {"named": {2: (48, {8192: 30, 2048: 10})}},
+        [([10], 2048, 2048, False), ([8], 3000, 3000, False), ([30 * 8192], 1, 8192, False)],
+    ),
+    # Of eight dumps with headers of 13 B to 544 B, of which a dump has an eighth.
+    "small calls take what equal large ones leave": (
+        [(16 << 20) + 552], [16], [(0, [312] + [1 << 20] * 16, 16)],
+        {"transfer_bytes": 1 << 20, "collective": True},
+        [([1], 552, 552, False), ([16 << 20], 1, None, True)],
+    ),
+    "calls of a few bytes come out by two sizes": (
+        [921, 0, 0, 0], [1] * 4, [(0, [5] * 33 + [6] * 126, 0)], {},
+        [([126, 0, 0, 0], 6, 6, False), ([33, 0, 0, 0], 5, 5, False)],
+    ),
+    # An archive read in blocks of 4 MiB: its tables make no block longer.
+    "main calls of one size get no byte of others": (
+        [(240 << 22) + 940], [1], [(0, [4 << 20] * 240 + SMALL, 0)], {"transfer_bytes": 4 << 20},
+        [
+            *(([5], 22, 22, False), ([10], 21, 21, False), ([5], 124, 124, False)),
+            ([240 << 22], 1, None, False),
+        ],
+    ),
+    "a call of 500 MB is one": (
+        [500_000_000], [1], [(0, [500_000_000], 0)], {}, [([500_000_000], 1, 500_000_000, False)],
+    ),
+    "a rank with few bytes takes part in collective calls": (
+        [8_000_000, 80], [1, 1], [(0, [800_000] * 10, 10), (1, [8] * 10, 10)], COLLECTIVE,
+        [([8_000_000, 80], 1, 800_000, True)],
+    ),
+    "elements stay whole": (
+        [320_120], [4], [(0, [24] * 5 + [80_000] * 4, 0)], {"element": 8},
+        [([5], 24, 24, False), ([40_000], 8, 80_000, False)],
+    ),
+    "all ranks take part in collective calls of several sizes": (
+        [65_000], [4], [(0, [5_000] * 3 + [50_000], 4)],
+        {"transfer_bytes": 50_000, "collective": True}, [([65_000], 1, None, True)],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", CUTS)
+def test_bytes_are_cut_into_pieces_of_calls(what: str) -> None:
+    moved, ranks, records, options, expected = CUTS[what]
+    parts = cut(whole(*moved), whole(*ranks), tally(*records, bins=len(moved)), **options)
+    assert [
         (p.rows.tolist(), p.row_elements * p.element, p.transfer_bytes, p.collective)
-        for p in found
-    ]
-
-
-def test_without_calls_the_streams_transfer_size_holds() -> None:
-    assert of(cut(whole(8000), whole(4), Tally())) == [([8000], 1, None, False)]
-
-
-def test_calls_of_one_size_that_the_stream_has_need_no_word() -> None:
-    assert of(cut(whole(8000), whole(4), tally((0, [1000] * 8, 0)))) == [([8000], 1, None, False)]
-    assert of(cut(whole(8000), whole(4), tally((0, [500] * 16, 0)))) == [([8000], 1, 500, False)]
-
-
-def test_a_header_before_collective_calls() -> None:
-    made = tally((0, [96] * 2 + [1_000_000] * 4, 4))
-    found = cut(whole(4_000_192), whole(4), made, transfer_bytes=1_000_000, collective=True)
-    assert of(found) == [([2], 96, 96, False), ([4_000_000], 1, None, True)]
-
-
-def test_each_rank_makes_its_own_calls() -> None:
-    made = tally((0, [10] * 3 + [5000], 0), (1, [7000], 0), (3, [10, 6000], 0), bins=4)
-    found = cut(whole(5030, 7000, 0, 6010), whole(1, 1, 1, 1), made)
-    assert of(found) == [([3, 0, 0, 1], 10, 10, False), ([5000, 7000, 0, 6000], 1, 7000, False)]
-
-
-def test_a_rank_without_large_calls_makes_no_more_than_it_made() -> None:
-    made = tally((0, [200] * 2 + [90_000], 0), (1, [150, 350], 0), bins=2)
-    found = cut(whole(90_400, 500), whole(1, 1), made)
-    per_rank = sum(p.rows if p.row_elements > 1 else (p.rows > 0) for p in found)
-    assert per_rank.tolist() == [3, 2]
-    made = tally((0, [40_000] * 4, 0), (1, [90], 0), bins=2)
-    assert of(cut(whole(160_000, 90), whole(1, 1), made)) == [([160_000, 90], 1, 40_000, False)]
-
-
-def test_calls_of_a_bin_have_the_sizes_that_records_name() -> None:
-    """Never the mean of a bin: 8,192 B end with a page, 8,146 B do not."""
-    made = tally((0, [8192] * 30 + [2048] * 10 + [3000] * 8, 0))
-    named = {2: (48, {8192: 30, 2048: 10})}
-    found = cut(whole(30 * 8192 + 10 * 2048 + 8 * 3000), whole(1), made, named=named)
-    assert of(found) == [
-        ([10], 2048, 2048, False),
-        ([8], 3000, 3000, False),
-        ([30 * 8192], 1, 8192, False),
-    ]
+        for p in parts
+    ] == expected
 
 
 def test_sizes_that_not_all_files_have_are_not_told_apart() -> None:
@@ -295,81 +294,31 @@ def test_sizes_that_not_all_files_have_are_not_told_apart() -> None:
     assert told(named, each[1:2]) == named
 
 
-def test_small_calls_take_what_equal_large_ones_leave() -> None:
-    """Eight dumps of 16 calls of 1 MiB with headers of 13 B to 544 B, of which the bytes of a dump
-    are but an eighth: the large calls are not made longer."""
-    made = tally((0, [312] + [1 << 20] * 16, 16))
-    found = cut(whole((16 << 20) + 552), whole(16), made, transfer_bytes=1 << 20, collective=True)
-    assert of(found) == [([1], 552, 552, False), ([16 << 20], 1, None, True)]
-
-
 def test_fewer_calls_than_ranks_are_the_first_ones() -> None:
-    found = cut(whole(6000), whole(1000), tally((0, [2000] * 3, 0)), transfer_bytes=4096)
-    [piece] = found
+    parts = cut(whole(6000), whole(1000), tally((0, [2000] * 3, 0)), transfer_bytes=4096)
+    [piece] = parts
     assert (piece.ranks.tolist(), piece.rows.tolist()) == ([3, 997], [6000, 0])
-
-
-def test_calls_of_a_few_bytes_come_out_by_two_sizes() -> None:
-    """921 B in 159 calls: 33 of 5 B and 126 of 6 B."""
-    found = cut(whole(921, 0, 0, 0), whole(1, 1, 1, 1), tally((0, [5] * 33 + [6] * 126, 0)))
-    assert of(found) == [([126, 0, 0, 0], 6, 6, False), ([33, 0, 0, 0], 5, 5, False)]
-
-
-def test_main_calls_of_one_size_get_no_byte_of_others() -> None:
-    """An archive read in blocks of 4 MiB: that its tables have 320 B in 15 calls makes no block
-    longer, which would be in the next bin."""
-    sizes = [4 << 20] * 240 + [124] * 5 + [42] * 5 + [22] * 5 + [0] * 5
-    found = cut(whole(sum(sizes)), whole(1), tally((0, sizes, 0)), transfer_bytes=4 << 20)
-    assert of(found)[-1] == ([240 << 22], 1, None, False)
-    assert sum(p[0][0] * p[1] for p in of(found)[:-1]) == 940
-    assert sum(p[0][0] for p in of(found)[:-1]) == 20
-
-
-def test_a_call_of_500_mb_is_one() -> None:
-    found = cut(whole(500_000_000), whole(1), tally((0, [500_000_000], 0)))
-    assert of(found) == [([500_000_000], 1, 500_000_000, False)]
 
 
 def test_a_header_that_one_rank_reads_alone_may_be_the_largest_call() -> None:
     """Of 512 ranks all make two calls of 300 B and thirteen of 3 kB together."""
-    made = Tally()
+    total = Tally()
     rows = np.zeros(1, ACCESS)
     rows["calls"][0, [1, 2, 4]], rows["collectives"] = [1024, 6656, 1], 7680
     rows["sizes"][0, [1, 2, 4]] = [300, 3000, 200_000]
-    made.add(rows, whole(0), 512)
-    assert {key: int(kind.calls.sum()) for key, kind in made.kinds.items()} == {
+    total.add(rows, whole(0), 512)
+    assert {key: int(kind.calls.sum()) for key, kind in total.kinds.items()} == {
         (True, 1): 1024,
         (True, 2): 6656,
         (False, 4): 1,
     }
 
 
-def test_a_rank_with_few_bytes_takes_part_in_collective_calls() -> None:
-    """Of two ranks each makes ten calls, of 800 kB and of 8 B."""
-    made = tally((0, [800_000] * 10, 10), (1, [8] * 10, 10), bins=2)
-    [piece] = cut(whole(8_000_000, 80), whole(1, 1), made, collective=True)
-    assert (piece.rows.tolist(), piece.transfer_bytes) == ([8_000_000, 80], 800_000)
-
-
-def test_elements_stay_whole() -> None:
-    made = tally((0, [24] * 5 + [80_000] * 4, 0))
-    found = cut(whole(320_120), whole(4), made, element=8)
-    assert [p.element for p in found] == [8, 8]
-    assert of(found)[0] == ([5], 24, 24, False)
-
-
-def test_all_ranks_take_part_in_collective_calls_of_several_sizes() -> None:
-    """Of four ranks three made calls of 5 kB and one of 50 kB: one call of each."""
-    made = tally((0, [5_000] * 3 + [50_000], 4))
-    found = cut(whole(65_000), whole(4), made, transfer_bytes=50_000, collective=True)
-    assert of(found) == [([65_000], 1, None, True)]
-
-
 def test_kinds_are_few() -> None:
     sizes = [50, 500, 5_000, 50_000, 500_000, 3 << 20, 8 << 20, 50 << 20]
-    found = cut(whole(3 * sum(sizes)), whole(3), tally((0, sizes * 3, 0)))
-    assert 2 < len(found) <= MAX_PIECES
-    assert sum(int((p.rows * p.row_elements).sum()) for p in found) == 3 * sum(sizes)
+    parts = cut(whole(3 * sum(sizes)), whole(3), tally((0, sizes * 3, 0)))
+    assert 2 < len(parts) <= MAX_PIECES
+    assert sum(int((p.rows * p.row_elements).sum()) for p in parts) == 3 * sum(sizes)
 
 
 def test_the_bytes_of_every_rank_are_exact_whatever_the_counters_say() -> None:
@@ -389,7 +338,7 @@ def test_the_bytes_of_every_rank_are_exact_whatever_the_counters_say() -> None:
             )
             for _ in range(rng.randint(0, 12))
         ]
-        found = cut(
+        parts = cut(
             moved,
             ranks,
             tally(*records, bins=blocks),
@@ -399,7 +348,7 @@ def test_the_bytes_of_every_rank_are_exact_whatever_the_counters_say() -> None:
             collective=rng.random() < 0.5,
         )
         sums = np.zeros(int(ranks.sum()), np.int64)
-        for piece in found:
+        for piece in parts:
             assert piece.rows.any() and piece.row_elements >= 1
             assert piece.transfer_bytes is None or piece.transfer_bytes >= piece.element
             size = piece.rows * piece.row_elements * piece.element
@@ -412,41 +361,22 @@ def test_the_bytes_of_every_rank_are_exact_whatever_the_counters_say() -> None:
             assert sums[first:end].sum() == part
 
 
-def test_kinds_add_up() -> None:
-    a, b = Kind(calls=whole(1, 2), bytes=np.ones(2)), Kind(calls=whole(3, 4), bytes=np.ones(2))
-    assert (a + b).calls.tolist() == [4, 6] and (a + b).bytes.tolist() == [2, 2]
-
-
 # -- from a log -----------------------------------------------------------------------------------
 
 
-def own_files(path: Path, ranks: int, sizes: list[list[int]]) -> Workload:
+def file_of_each_rank(path: Path, ranks: int, sizes: list[list[int]]) -> Workload:
     """A dump of a file for each rank, written by calls of such sizes."""
-    names, records = {}, []
+    run = Run(ranks)
     for rank in range(ranks):
-        mine = sizes[rank % len(sizes)]
-        histogram, values, times, moved = counters(mine)
-        names[rank + 1] = b"/x/time step.%08d" % rank
-        records.append(
-            {
-                "id": rank + 1,
-                "rank": rank,
-                "POSIX_OPENS": 1,
-                "POSIX_WRITES": len(mine),
-                "POSIX_BYTES_WRITTEN": int(moved[0]),
-                "POSIX_MAX_BYTE_WRITTEN": int(moved[0]) - 1,
-                "POSIX_F_OPEN_START_TIMESTAMP": 1.0,
-                "POSIX_F_WRITE_START_TIMESTAMP": 1.0,
-                "POSIX_F_WRITE_END_TIMESTAMP": 2.0,
-                **{
-                    f"POSIX_SIZE_WRITE_{b}": int(n)
-                    for b, n in zip(BINS, histogram[0], strict=True)
-                },
-                **{f"POSIX_ACCESS{k + 1}_ACCESS": int(values[0, k]) for k in range(4)},
-                **{f"POSIX_ACCESS{k + 1}_COUNT": int(times[0, k]) for k in range(4)},
-            }
-        )
-    return darshan.read(write_log(path, nprocs=ranks, names=names, POSIX=records))
+        each = sizes[rank % len(sizes)]
+        histogram, values, times, _ = counters(each)
+        bins = {f"SIZE_WRITE_{b}": int(n) for b, n in zip(BINS, histogram[0], strict=True)}
+        for k in range(4):
+            bins |= {f"ACCESS{k + 1}_ACCESS": int(values[0, k])}
+            bins |= {f"ACCESS{k + 1}_COUNT": int(times[0, k])}
+        name, more = f"/x/time step.{rank:08d}", {"calls": len(each), "duration_s": 1.0}
+        run.write(name, sum(each), 1.0, rank=rank, **more, **bins)
+    return run.describe(path)
 
 
 @pytest.mark.parametrize(
@@ -460,23 +390,21 @@ def own_files(path: Path, ranks: int, sizes: list[list[int]]) -> Workload:
 def test_a_log_with_a_record_per_rank_gives_each_its_calls(
     sizes: list[list[int]], tmp_path: Path
 ) -> None:
-    made = own_files(tmp_path / "a.darshan", 12, sizes)
-    [stream] = made.streams
-    found = calls_of(stream, 12)
+    [stream] = file_of_each_rank(tmp_path, 12, sizes).streams
+    calls = calls_of(stream, 12)
     wanted = [n for rank in range(12) for n in sizes[rank % len(sizes)]]
-    assert found.count == len(wanted)
+    assert calls.count == len(wanted)
     assert stream.bytes == sum(wanted)
-    wrong = [abs(n - sum(bin_of(w) == k for w in wanted)) for k, n in enumerate(found.sizes)]
+    wrong = [abs(n - sum(bin_of(w) == k for w in wanted)) for k, n in enumerate(calls.sizes)]
     assert sum(wrong) / 2 <= 0.1 * len(wanted)
 
 
 def test_many_ranks_stay_a_small_file(tmp_path: Path) -> None:
     """65,536 ranks of three kinds, whose calls are of three sizes."""
     sizes = [[96] * 3 + [70_000], [96] * 3 + [70_000, 70_000], [70_008]]
-    made = own_files(tmp_path / "a.darshan", 65_536, sizes)
-    text = made.to_text()
-    assert len(text) < 300_000
-    [stream] = made.streams
+    workload = file_of_each_rank(tmp_path, 65_536, sizes)
+    assert len(workload.to_text()) < 300_000
+    [stream] = workload.streams
     wanted = [n for rank in range(65_536) for n in sizes[rank % 3]]
     assert stream.bytes == sum(wanted)
     assert calls_of(stream, 65_536).count == pytest.approx(len(wanted), rel=0.1)

@@ -66,14 +66,16 @@ class Run:
         self.options: dict[str, Any] = {"nprocs": nprocs, "run_time_s": run_time_s} | options
         self.reading = dict(reading or {})
         self.names: dict[int, bytes] = {}
+        self.numbers: dict[bytes, int] = {}
         self.modules: dict[str, list[dict[str, Any]]] = {}
 
     def file(self, name: str) -> int:
         """The id of a file; files without a name are all different."""
-        index = len(self.names)
-        numbers = {text: number for number, text in self.names.items() if text}
-        number = numbers.get(name.encode()) or int(record_id(np.array([index]))[0])
-        self.names[number] = name.encode()
+        text, index = name.encode(), len(self.names)
+        number = self.numbers.get(text) or int(record_id(np.array([index]))[0])
+        self.names[number] = text
+        if text:
+            self.numbers[text] = number
         return number
 
     def add(self, module: str, record: dict[str, Any]) -> None:
