@@ -3,8 +3,11 @@
 import json
 import os
 import re
+import shutil
 import subprocess
+from collections.abc import Callable
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -39,33 +42,54 @@ CLAIM: dict[str, Any] = {
 }
 
 
-def records(
-    folder: Path,
-    *,
-    stripe_count: str,
-    speed: float,
-    sessions: int,
-    name: str = "Replay",
-    **options: Any,
+CASE = "Replay %workload=growing %method=posix %stripe_count="
+OPENED = "runs of growing with stripe_count"
+
+
+def record(
+    folder: Path, name: str, *, stripe_count: str = "default", day: str = "01-01", **row: Any
 ) -> None:
-    """One run of a check in each session, on the system `sample`."""
+    """The record of a check on the system `sample`, in a session that is called as it is."""
+    options = {key: row.pop(key) for key in ("fsync",) if key in row}
+    result = results.result(results.growing(), **{"repetitions": 2} | row)
+    result["environment"] |= {"started": f"2026-{day}T00:00:00Z"}
+    result["options"] |= options
+    case = f"{CASE}{stripe_count}"
+    results.write_record(result, folder / name, partition="disk", session=name, case=case)
+
+
+def records(
+    folder: Path, *, stripe_count: str = "default", speed: float = 1.0, sessions: int, **more: Any
+) -> None:
+    """One run of a check in each session."""
     for n in range(sessions):
-        row = results.result(
-            results.growing(), speed=speed * (1 + 0.01 * (n % 3)), repetitions=2, seed=n + 1
-        )
-        row["environment"] |= {"started": f"2026-01-{n + 1:02d}T00:00:00Z"}
-        row["options"] |= options
-        results.write_record(
-            row,
-            folder / f"{name}-{stripe_count}-{n}",
-            partition="disk",
-            session=f"s{n}",
-            case=f"{name} %workload=growing %method=posix %stripe_count={stripe_count}",
-        )
+        values = {"speed": speed * (1 + 0.01 * (n % 3)), "seed": n + 1, "day": f"01-{n + 1:02d}"}
+        record(folder, f"{stripe_count}-{n}", stripe_count=stripe_count, **values | more)
 
 
 def loaded(folder: Path) -> list[Run]:
     return [run for _, run in producers.load_all(producers.find([folder]))]
+
+
+@pytest.fixture(scope="module")
+def faster(tmp_path_factory: pytest.TempPathFactory) -> list[Run]:
+    """Nine sessions by default stripes, and nine by one stripe a core, faster by half."""
+    folder = tmp_path_factory.mktemp("faster")
+    records(folder, stripe_count="cores", speed=1.5, sessions=9)
+    records(folder, sessions=9)
+    return loaded(folder)
+
+
+def by(runs_: list[Run], stripe_count: str) -> list[Run]:
+    return [run for run in runs_ if str(run.identity.case).endswith(f"={stripe_count}")]
+
+
+def failed(run: Run) -> Run:
+    return replace(run, producer=replace(run.producer, failure="it failed"))
+
+
+def of_session(run: Run, session: str) -> Run:
+    return replace(run, identity=replace(run.identity, session=session))
 
 
 def claim_in(folder: Path, **changes: Any) -> claims.Claim:
@@ -75,8 +99,8 @@ def claim_in(folder: Path, **changes: Any) -> claims.Claim:
 def one_claim(folder: Path, row: dict[str, Any]) -> claims.Claim:
     path = folder / "sample.yaml"
     path.write_text(yaml.safe_dump({"Claims": [row]}))
-    [made] = claims.load(path)
-    return made
+    [claim] = claims.load(path)
+    return claim
 
 
 @pytest.mark.parametrize(
@@ -90,95 +114,69 @@ def one_claim(folder: Path, row: dict[str, Any]) -> claims.Claim:
     ],
 )
 def test_a_claim_is_judged_by_its_interval(
-    bounds: list[float | None], state: str, tmp_path: Path
+    bounds: list[float | None], state: str, tmp_path: Path, faster: list[Run]
 ) -> None:
-    records(tmp_path, stripe_count="cores", speed=1.5, sessions=6)
-    records(tmp_path, stripe_count="default", speed=1.0, sessions=6)
-    found = claims.judge(claim_in(tmp_path, ratio=bounds), loaded(tmp_path))
-    assert found.state == state, found
-    assert "stripe_count cores, method posix over stripe_count default, method posix: 1." in str(
-        found
-    )
-    assert str(found).endswith("(a study, Fig. 1)")
+    judged = claims.judge(claim_in(tmp_path, ratio=bounds), faster)
+    assert judged.state == state, judged
+    sides = "stripe_count cores, method posix over stripe_count default, method posix: 1."
+    assert sides in str(judged) and str(judged).endswith("(a study, Fig. 1)")
 
 
-def test_too_few_runs_decide_nothing(tmp_path: Path) -> None:
-    records(tmp_path, stripe_count="cores", speed=1.5, sessions=6)
-    records(tmp_path, stripe_count="default", speed=1.0, sessions=2)
-    found = claims.judge(claim_in(tmp_path), loaded(tmp_path))
-    assert (found.state, found.why) == (
-        claims.UNDECIDED,
-        "2 runs of growing with stripe_count default, method posix, expected at least 3",
-    )
-
-
-def test_failed_runs_decide_nothing(tmp_path: Path) -> None:
-    records(tmp_path, stripe_count="cores", speed=1.5, sessions=9)
-    records(tmp_path, stripe_count="default", speed=1.0, sessions=9)
-    for path in sorted(tmp_path.glob("Replay-cores-*/run.json"))[:6]:
-        row = json.loads(path.read_text())
-        row["producer"]["failure"] = "it failed"
-        path.write_text(json.dumps(row))
-    found = claims.judge(claim_in(tmp_path), loaded(tmp_path))
-    assert (found.state, found.why) == (
-        claims.UNDECIDED,
-        "6 of 9 runs of growing with stripe_count cores, method posix failed",
-    )
-
-
-def test_one_session_decides_nothing(tmp_path: Path) -> None:
-    records(tmp_path, stripe_count="cores", speed=1.5, sessions=6)
-    records(tmp_path, stripe_count="default", speed=1.0, sessions=6)
-    for path in tmp_path.glob("Replay-default-*/run.json"):
-        row = json.loads(path.read_text())
-        row["identity"]["session"] = "same"
-        path.write_text(json.dumps(row))
-    found = claims.judge(claim_in(tmp_path), loaded(tmp_path))
-    assert (found.state, found.why) == (
-        claims.UNDECIDED,
-        "the runs of growing with stripe_count default, method posix are of 1 session, expected "
-        "at least 3",
-    )
-
-
-def test_runs_of_another_system_or_workload_do_not_count(tmp_path: Path) -> None:
-    records(tmp_path, stripe_count="cores", speed=1.5, sessions=3)
-    records(tmp_path, stripe_count="default", speed=1.0, sessions=3)
-    runs_ = loaded(tmp_path)
-    for changes in (
-        {"workload": "other"},
-        {"of": {"system": "elsewhere"}},
-        {"stream": "none"},
-        {"of": {"stripe_count": "nodes"}},
-        {"of": {"nodes": 7}},
-    ):
-        found = claims.judge(claim_in(tmp_path, **changes), runs_)
-        assert found.state == claims.UNDECIDED and found.why.startswith("0 runs of ")
-
-
-def test_runs_by_other_methods_or_options_are_not_pooled(tmp_path: Path) -> None:
-    records(tmp_path, stripe_count="cores", speed=1.5, sessions=6)
-    records(tmp_path, stripe_count="default", speed=1.0, sessions=6)
-    described = {"of": {"stripe_count": "cores"}, "to": {"stripe_count": "default"}}
-    found = claims.judge(claim_in(tmp_path, **described), loaded(tmp_path))
-    assert found.why == "0 runs of growing with stripe_count cores, expected at least 3"
-    row = results.result(results.growing(), fsync=True, repetitions=2, seed=77)
-    results.write_record(
-        row,
-        tmp_path / "flushed",
-        partition="disk",
-        session="f",
-        case="Replay %workload=growing %method=posix %stripe_count=cores",
-    )
-    found = claims.judge(claim_in(tmp_path), loaded(tmp_path))
-    assert (found.state, found.why) == (
-        claims.UNDECIDED,
+UNDECIDED: dict[str, tuple[dict[str, Any], Callable[[list[Run], list[Run]], list[Run]], str]] = {
+    "too few runs": (
+        {},
+        lambda cores, default: [*cores, *default[:2]],
+        f"2 {OPENED} default, method posix, expected at least 3",
+    ),
+    "failed runs": (
+        {},
+        lambda cores, default: [*map(failed, cores[:6]), *cores[6:], *default],
+        f"6 of 9 {OPENED} cores, method posix failed",
+    ),
+    "one session": (
+        {},
+        lambda cores, default: [*cores, *(of_session(run, "same") for run in default)],
+        f"the {OPENED} default, method posix are of 1 session, expected at least 3",
+    ),
+    "runs by any method": (
+        {"of": {"stripe_count": "cores"}, "to": {"stripe_count": "default"}},
+        lambda cores, default: [*cores, *default],
+        f"0 {OPENED} cores, expected at least 3",
+    ),
+    "runs by other options": (
+        {},
+        lambda cores, default: [*cores, *default, with_options(cores[0], fsync=True)],
         "the runs of growing differ in their options: fsync",
-    )
+    ),
+    **{
+        str(changes): (changes, lambda cores, default: [*cores, *default], "0 runs of ")
+        for changes in (
+            {"workload": "other"},
+            {"of": {"system": "elsewhere"}},
+            {"stream": "none"},
+            {"of": {"stripe_count": "nodes"}},
+            {"of": {"nodes": 7}},
+        )
+    },
+}
+
+
+def with_options(run: Run, **options: Any) -> Run:
+    producer = replace(run.producer, options={**run.producer.options, **options})
+    return replace(run, producer=producer)
+
+
+@pytest.mark.parametrize("name", UNDECIDED)
+def test_what_decides_nothing(name: str, tmp_path: Path, faster: list[Run]) -> None:
+    changes, choose, why = UNDECIDED[name]
+    chosen = choose(by(faster, "cores"), by(faster, "default"))
+    judged = claims.judge(claim_in(tmp_path, **changes), chosen)
+    assert judged.state == claims.UNDECIDED
+    assert judged.why.startswith(why) and (judged.why == why or why == "0 runs of ")
 
 
 def test_a_measurement_counts_once_whatever_its_session(tmp_path: Path) -> None:
-    records(tmp_path, stripe_count="cores", speed=1.5, sessions=1)
+    record(tmp_path, "first")
     [path] = tmp_path.rglob("run.json")
     row = json.loads(path.read_text())
     for n in range(4):
@@ -188,109 +186,73 @@ def test_a_measurement_counts_once_whatever_its_session(tmp_path: Path) -> None:
     assert len(loaded(tmp_path)) == 1
 
 
-def test_dumps_of_one_run_are_compared(tmp_path: Path) -> None:
-    records(tmp_path, stripe_count="default", speed=1.0, sessions=4)
-    sides = {
-        "of": {"dump": "largest", "method": "posix"},
-        "to": {"dump": "first", "method": "posix"},
-    }
-    found = claims.judge(claim_in(tmp_path, **sides, ratio=[0.1, 10]), loaded(tmp_path))
-    assert (
-        found.state == claims.HOLDS
-        and "method posix, dump largest over method posix, dump first" in found.why
-    )
+def test_dumps_of_one_run_are_compared(tmp_path: Path, faster: list[Run]) -> None:
+    sides = {key: {"dump": dump, "method": "posix"} for key, dump in DUMPS.items()}
+    claim = claim_in(tmp_path, **sides, ratio=[0.1, 10])
+    judged = claims.judge(claim, by(faster, "default"))
+    assert judged.state == claims.HOLDS
+    assert "method posix, dump largest over method posix, dump first" in judged.why
 
 
-@pytest.mark.parametrize(
-    ("changes", "fault"),
-    [
-        (
-            {"ratio": [None, None]},
-            "Claims[0]: ratio: expected [low, high], of which one may be null",
-        ),
-        ({"ratio": [0, 1]}, "Claims[0]: ratio: expected"),
-        ({"ratio": "1.5"}, "Claims[0]: ratio: expected"),
-        ({"says": ""}, "Claims[0]: says: expected text, got ''"),
-        (
-            {"of": {"osts": 4}},
-            "Claims[0]: of: expected the keys system, stripe_count, method, arm",
-        ),
-        ({"to": {"nodes": "four"}}, "Claims[0]: to: nodes: expected a number above 0, got 'four'"),
-        ({"of": {"ranks": 1.5}}, "Claims[0]: of: ranks: expected a number above 0, got 1.5"),
-        ({"to": {"dump": "last"}}, "Claims[0]: to: dump: expected first or largest, got 'last'"),
-        ({"more": 1}, "Claims[0]: expected the keys name, of, ratio, says"),
-        ({"seconds": [1, 2]}, "Claims[0]: expected one of the keys ratio, seconds, share"),
-        (
-            {"of": {"time": "waiting"}},
-            "Claims[0]: of: time: expected communication or io or total",
-        ),
-        (
-            {"of": {"processes": "all"}},
-            "Claims[0]: of: processes: expected the key time beside it",
-        ),
-        (
-            {"of": {"time": "io"}},
-            "Claims[0]: to: expected the key time on both sides, or on neither",
-        ),
-    ],
-)
-def test_a_claim_that_is_none_is_one_message(
-    changes: dict[str, Any], fault: str, tmp_path: Path
-) -> None:
-    text = re.escape(fault).replace("name,\\ of", ".*")
-    with pytest.raises(UnderstudyError, match=text):
-        claim_in(tmp_path, **changes)
+DUMPS = {"of": "largest", "to": "first"}
 
 
 SHARE: dict[str, Any] = {
     **{key: CLAIM[key] for key in ("name", "source", "says")},
-    "workload": "star",
-    "stream": "restart",
-    "error": 0.1,
-    "share": [0.7, None],
+    **{"workload": "star", "stream": "restart", "error": 0.1, "share": [0.7, None]},
     "cases": [
         {"method": "POSIX", "stripe_count": "default"},
         {"method": "MPI_LUSTRE", "stripe_count": "default"},
         {"method": "MPI_AMR", "stripe_count": "default", "ranks_per_aggregator": 4},
     ],
 }
+SECONDS = {key: CLAIM[key] for key in CLAIM if key not in ("to", "ratio")} | {"seconds": [1, 2]}
+BOUNDS = "expected [low, high], of which one may be null"
+INVALID: list[tuple[dict[str, Any], dict[str, Any], str]] = [
+    (CLAIM, {"ratio": [None, None]}, f"ratio: {BOUNDS}"),
+    (CLAIM, {"ratio": [0, 1]}, "ratio: expected"),
+    (CLAIM, {"ratio": "1.5"}, "ratio: expected"),
+    (CLAIM, {"says": ""}, "says: expected text, got ''"),
+    (CLAIM, {"of": {"osts": 4}}, "of: expected the keys system, stripe_count, method, arm"),
+    (CLAIM, {"to": {"nodes": "four"}}, "to: nodes: expected a number above 0, got 'four'"),
+    (CLAIM, {"of": {"ranks": 1.5}}, "of: ranks: expected a number above 0, got 1.5"),
+    (CLAIM, {"to": {"dump": "last"}}, "to: dump: expected first or largest, got 'last'"),
+    (CLAIM, {"more": 1}, "expected the keys "),
+    (CLAIM, {"seconds": [1, 2]}, "expected one of the keys ratio, seconds, share"),
+    (CLAIM, {"of": {"time": "waiting"}}, "of: time: expected communication or io or total"),
+    (CLAIM, {"of": {"processes": "all"}}, "of: processes: expected the key time beside it"),
+    (CLAIM, {"of": {"time": "io"}}, "to: expected the key time on both sides, or on neither"),
+    (SECONDS, {}, "of: expected the key time, of which seconds"),
+    (SHARE, {"cases": []}, "cases: expected a list, at least one entry"),
+    (SHARE, {"cases": [{"osts": 4}]}, "cases[0]: expected the keys system, stripe_count, method"),
+    (SHARE, {"cases": [{"ranks": 4}]}, "cases[0]: ranks: expected a list, got 4"),
+    (SHARE, {"cases": [{"ranks": [0]}]}, "cases[0]: expected ranks above 0, got 0"),
+    (
+        SHARE,
+        {"cases": [{"ranks_per_aggregator": "x"}]},
+        "cases[0]: expected ranks above 0, got 'x'",
+    ),
+    (SHARE, {"error": 10}, "error: expected a fraction, got 10"),
+    (SHARE, {"share": [None, None]}, f"share: {BOUNDS}"),
+    (SHARE, {"of": {}}, "expected the keys cases, error, name, says, share, source, stream, "),
+]
+
+
+@pytest.mark.parametrize(("base", "changes", "fault"), INVALID)
+def test_an_invalid_claim_is_one_message(
+    base: dict[str, Any], changes: dict[str, Any], fault: str, tmp_path: Path
+) -> None:
+    with pytest.raises(UnderstudyError, match=re.escape(f"sample.yaml: Claims[0]: {fault}")):
+        one_claim(tmp_path, base | changes)
 
 
 @pytest.mark.parametrize(
-    ("changes", "fault"),
-    [
-        ({"cases": []}, "cases: expected a list, at least one entry"),
-        ({"cases": [{"osts": 4}]}, "cases[0]: expected the keys system, stripe_count, method"),
-        ({"cases": [{"ranks": 4}]}, "cases[0]: ranks: expected a list, got 4"),
-        ({"cases": [{"ranks": [0]}]}, "cases[0]: expected ranks above 0, got 0"),
-        ({"cases": [{"ranks_per_aggregator": "x"}]}, "cases[0]: expected ranks above 0, got 'x'"),
-        ({"error": 10}, "error: expected a fraction, got 10"),
-        ({"share": [None, None]}, "share: expected [low, high], of which one may be null"),
-        (
-            {"of": {}},
-            "expected the keys cases, error, name, says, share, source, stream, workload",
-        ),
-    ],
+    ("text", "fault"),
+    [("Claims: [", "cannot be read: "), ("Claims: 3", "Claims: expected a list")],
 )
-def test_a_share_that_is_none_is_one_message(
-    changes: dict[str, Any], fault: str, tmp_path: Path
-) -> None:
-    with pytest.raises(UnderstudyError, match=re.escape(f"sample.yaml: Claims[0]: {fault}")):
-        one_claim(tmp_path, SHARE | changes)
-
-
-def test_seconds_are_of_a_time(tmp_path: Path) -> None:
-    row = {key: CLAIM[key] for key in CLAIM if key not in ("to", "ratio")} | {"seconds": [1, 2]}
-    with pytest.raises(UnderstudyError, match="of: expected the key time, of which seconds"):
-        one_claim(tmp_path, row)
-
-
-def test_a_file_that_is_no_yaml_is_one_message(tmp_path: Path) -> None:
-    (tmp_path / "x.yaml").write_text("Claims: [")
-    with pytest.raises(UnderstudyError, match=r"x\.yaml: cannot be read: "):
-        claims.load(tmp_path / "x.yaml")
-    (tmp_path / "x.yaml").write_text("Claims: 3")
-    with pytest.raises(UnderstudyError, match=r"x\.yaml: Claims: expected a list"):
+def test_an_invalid_file_is_one_message(text: str, fault: str, tmp_path: Path) -> None:
+    (tmp_path / "x.yaml").write_text(text)
+    with pytest.raises(UnderstudyError, match=rf"x\.yaml: {fault}"):
         claims.load(tmp_path / "x.yaml")
 
 
@@ -302,32 +264,54 @@ def written(text: str) -> dict[str, Any]:
     """The references of each condition on the partition disk."""
     row = yaml.safe_load(text)["Replay"]
     assert row.pop("$index") == ["$partition", "condition"]
-    [found] = row.values()
-    return dict(found)
+    [conditions] = row.values()
+    return dict(conditions)
 
 
-def test_references_come_from_the_scatter_between_sessions(tmp_path: Path) -> None:
-    records(tmp_path, stripe_count="default", speed=1.0, sessions=6)
-    done = references(tmp_path)
+@pytest.fixture(scope="module")
+def six(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Records of six sessions."""
+    folder = tmp_path_factory.mktemp("six")
+    records(folder, sessions=6)
+    return folder
+
+
+@pytest.fixture
+def folder(six: Path, tmp_path: Path) -> Path:
+    """A copy of the six sessions, to be changed."""
+    return Path(shutil.copytree(six, tmp_path / "six"))
+
+
+def edit(folder: Path, change: Callable[[dict[str, Any]], object], which: int = 0) -> Path:
+    """Changes a record."""
+    path = sorted(folder.rglob("run.json"))[which]
+    row = json.loads(path.read_text())
+    change(row)
+    path.write_text(json.dumps(row))
+    return path
+
+
+def fail(row: dict[str, Any]) -> None:
+    row["producer"]["failure"] = "it failed"
+
+
+def test_references_come_from_the_scatter_between_sessions(six: Path) -> None:
+    done = references(six)
     assert done.exit_code == 0, done.output
-    [(key, found)] = written(done.stdout).items()
-    assert {site_references.condition(run) for run in loaded(tmp_path)} == {key}
-    assert set(found) == {
-        "elapsed",
-        *(f"{name}_bandwidth" for name in ("checkpoint", "plot", "start", "log")),
-    }
-    value, low, high, unit = found["checkpoint_bandwidth"]
+    [(key, bounds)] = written(done.stdout).items()
+    assert {site_references.condition(run) for run in loaded(six)} == {key}
+    names = {f"{name}_bandwidth" for name in ("checkpoint", "plot", "start", "log")}
+    assert set(bounds) == {"elapsed", *names}
+    value, low, high, unit = bounds["checkpoint_bandwidth"]
     speeds = [
         median(v for name, _, v in site_references.values(run) if name == "checkpoint_bandwidth")
-        for run in loaded(tmp_path)
+        for run in loaded(six)
     ]
     assert min(speeds) < value < max(speeds)
-    assert -site_references.WIDEST <= low <= -site_references.NARROWEST and (high, unit) == (
-        None,
-        "MiB/s",
-    )
+    assert -site_references.WIDEST <= low <= -site_references.NARROWEST
+    assert (high, unit) == (None, "MiB/s")
     assert value * (1 + low) <= min(speeds)  # every session would pass
-    assert found["elapsed"][1] is None and found["elapsed"][2] >= site_references.NARROWEST
+    assert bounds["elapsed"][1] is None and bounds["elapsed"][2] >= site_references.NARROWEST
     assert done.stderr.replace("\N{MULTIPLICATION SIGN}", "x") == (
         f"understudy: Replay on sample:disk, condition {key}: 6 runs of 6 sessions, 2026-01-01 to "
         "2026-01-06, 0 failed: %workload=growing %method=posix %stripe_count=default; 1 node with "
@@ -335,127 +319,88 @@ def test_references_come_from_the_scatter_between_sessions(tmp_path: Path) -> No
     )
 
 
-def test_too_few_sessions_demand_nothing_and_are_stated(tmp_path: Path) -> None:
-    records(tmp_path, stripe_count="default", speed=1.0, sessions=4)
-    done = references(tmp_path)
-    assert (
-        "5 of 5 values are written as comments, which demand nothing: of too few sessions: 4, "
-        "expected at least 5" in done.stderr
-    )
-    assert "of too few sessions: 4, expected at least 5" in done.stdout
-    assert list(written(done.stdout).values()) == [{}]
-
-
-def test_a_scatter_above_a_half_demands_nothing(tmp_path: Path) -> None:
-    records(tmp_path, stripe_count="default", speed=1.0, sessions=5)
-    row = results.result(results.growing(), speed=0.1, repetitions=2, seed=9)
-    row["environment"] |= {"started": "2026-01-09T00:00:00Z"}
-    results.write_record(
-        row,
-        tmp_path / "slow",
-        partition="disk",
-        session="slow",
-        case="Replay %workload=growing %method=posix %stripe_count=default",
-    )
-    done = references(tmp_path)
-    [found] = written(done.stdout).values()
-    assert "checkpoint_bandwidth" not in found
-    assert re.search(
+def test_what_demands_nothing_is_written_as_a_comment(folder: Path) -> None:
+    few = "of too few sessions: 4, expected at least 5"
+    for path in sorted(folder.iterdir())[4:]:
+        shutil.rmtree(path)
+    done = references(folder)
+    assert f"5 of 5 values are written as comments, which demand nothing: {few}" in done.stderr
+    assert few in done.stdout and list(written(done.stdout).values()) == [{}]
+    record(folder, "slow", speed=0.1, seed=9, day="01-09")
+    done = references(folder)
+    [bounds] = written(done.stdout).values()
+    assert "checkpoint_bandwidth" not in bounds and "sessions differ by 9" in done.stderr
+    comment = (
         r'# "checkpoint_bandwidth": [0-9.e+]+ MiB/s, sessions differ by 9[0-9]%, expected at most '
-        "50%\n",
-        done.stdout,
     )
-    assert "sessions differ by 9" in done.stderr
+    assert re.search(f"{comment}50%\n", done.stdout)
 
 
-def test_failed_and_older_runs_and_other_systems_do_not_count(tmp_path: Path) -> None:
-    records(tmp_path, stripe_count="default", speed=1.0, sessions=6)
-    [first, *_] = sorted(tmp_path.rglob("run.json"))
-    row = json.loads(first.read_text())
-    row["producer"]["failure"] = "it failed"
-    first.write_text(json.dumps(row))
-    done = references(tmp_path)
-    assert "# 5 sessions" in done.stdout and "5 sessions, 2026-01-02 to 2026-01-06, 1 failed" in (
-        done.stderr
-    )
-    assert (
-        "understudy: left out: failed: Replay %workload=growing %method=posix "
-        "%stripe_count=default of 2026-01-01T00:00:00Z: it failed\n" in done.stderr
-    )
-    late = references(tmp_path, "--since", "2026-01-04")
-    assert "of too few sessions: 3" in late.stdout
-    done = references(tmp_path, "--since", "14d")
+def in_the_future(row: dict[str, Any]) -> None:
+    row["identity"]["time"] = "2999-01-01T00:00:00Z"
+    row["measurement"]["environment"]["started"] = "2999-01-01T00:00:00Z"
+
+
+LEFT_OUT: dict[str, tuple[Callable[[dict[str, Any]], object], int, str]] = {
+    "failed": (
+        fail,
+        0,
+        r"failed: Replay %workload=growing %method=posix %stripe_count=default of "
+        r"2026-01-01T00:00:00Z: it failed",
+    ),
+    "dated in the future": (
+        in_the_future,
+        -1,
+        r"dated in the future: \S+run\.json \(2999-01-01T00:00:00Z\)",
+    ),
+    "on other storage": (
+        lambda row: row["storage"].update(client_version="2.15"),
+        0,
+        r"1 runs of condition [0-9a-f]{12} that differ from its latest run in "
+        r"storage\.client_version",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LEFT_OUT)
+def test_runs_that_do_not_count_are_named(name: str, folder: Path) -> None:
+    change, which, words = LEFT_OUT[name]
+    path = edit(folder, change, which)
+    measurement = json.loads(path.read_text())["measurement"]
+    path.with_name("result.json").write_text(json.dumps(measurement))
+    done = references(folder)
+    assert "# 5 sessions" in done.stdout
+    assert re.search(f"left out: {words}\n", done.stderr), done.stderr
+
+
+def test_runs_since_a_date_and_of_a_system(six: Path) -> None:
+    assert "of too few sessions: 3" in references(six, "--since", "2026-01-04").stdout
+    done = references(six, "--since", "14d")
     assert done.exit_code == 2 and "no measured run of a check on sample since 20" in done.stderr
-    assert references(tmp_path, "--since", "soon").stderr == (
+    assert references(six, "--since", "soon").stderr == (
         "understudy: --since soon: expected 14d, 36h, 8w or a date such as 2026-01-31\n"
     )
-    other = CliRunner().invoke(main, ["references", "--system", "other", str(tmp_path)])
+    other = CliRunner().invoke(main, ["references", "--system", "other", str(six)])
     assert "there are records of sample" in other.stderr
 
 
-def test_failed_runs_count_under_their_own_condition(tmp_path: Path) -> None:
+def test_references_of_flushed_and_other_runs_are_kept_apart(folder: Path) -> None:
     """One case with and without a flush, which failed once with it."""
-    for name, flushes in (("plain", False), ("flushed", True)):
-        records(tmp_path / name, stripe_count="default", speed=1.0, sessions=6, fsync=flushes)
-    [first, *_] = sorted((tmp_path / "flushed").rglob("run.json"))
-    row = json.loads(first.read_text())
-    row["producer"]["failure"] = "it failed"
-    first.write_text(json.dumps(row))
-    done = references(tmp_path)
+    for n in range(6):
+        record(folder, f"flushed-{n}", speed=0.2, fsync=True, seed=n, day=f"02-{n + 1:02d}")
+    edit(folder / "flushed-0", fail)
+    done = references(folder)
+    keys = {
+        run.producer.options["fsync"]: site_references.condition(run) for run in loaded(folder)
+    }
+    bounds = written(done.stdout)
+    assert set(bounds) == {keys[True], keys[False]}
+    fast, slow = (bounds[keys[fsync]]["checkpoint_bandwidth"][0] for fsync in (False, True))
+    assert 4 < fast / slow < 6
+    assert "# 5 sessions" in done.stdout and "# 6 sessions" in done.stdout
+    assert ", fsync, " in done.stderr
     counted = re.findall(r"(\d) runs of (\d) sessions, .*, (\d) failed", done.stderr)
     assert sorted(counted) == [("5", "5", "1"), ("6", "6", "0")]
-
-
-def test_runs_dated_in_the_future_are_named_and_left_out(tmp_path: Path) -> None:
-    records(tmp_path, stripe_count="default", speed=1.0, sessions=6)
-    [*_, last] = sorted(tmp_path.rglob("run.json"))
-    row = json.loads(last.read_text())
-    row["identity"]["time"] = "2999-01-01T00:00:00Z"
-    row["measurement"]["environment"]["started"] = "2999-01-01T00:00:00Z"
-    last.write_text(json.dumps(row))
-    last.with_name("result.json").write_text(json.dumps(row["measurement"]))
-    done = references(tmp_path)
-    assert "# 5 sessions" in done.stdout
-    assert f"left out: dated in the future: {last} (2999-01-01T00:00:00Z)\n" in done.stderr
-
-
-def test_references_of_flushed_and_other_runs_are_kept_apart(tmp_path: Path) -> None:
-    records(tmp_path, stripe_count="default", speed=1.0, sessions=6)
-    for n in range(5):
-        row = results.result(results.growing(), speed=0.2, fsync=True, seed=n)
-        row["environment"] |= {"started": f"2026-02-{n + 1:02d}T00:00:00Z"}
-        results.write_record(
-            row,
-            tmp_path / f"flushed-{n}",
-            partition="disk",
-            session=f"f{n}",
-            case="Replay %workload=growing %method=posix %stripe_count=default",
-        )
-    done = references(tmp_path)
-    keys = {
-        run.producer.options["fsync"]: site_references.condition(run) for run in loaded(tmp_path)
-    }
-    found = written(done.stdout)
-    assert set(found) == {keys[True], keys[False]}
-    fast, slow = (found[keys[fsync]]["checkpoint_bandwidth"][0] for fsync in (False, True))
-    assert 4 < fast / slow < 6
-    assert f"# {'5 sessions'}" in done.stdout and "# 6 sessions" in done.stdout
-    assert ", fsync, " in done.stderr
-
-
-def test_runs_that_found_other_storage_are_left_out_and_counted(tmp_path: Path) -> None:
-    records(tmp_path, stripe_count="default", speed=1.0, sessions=6)
-    [first, *_] = sorted(tmp_path.rglob("run.json"))
-    row = json.loads(first.read_text())
-    row["storage"]["client_version"] = "2.15"
-    first.write_text(json.dumps(row))
-    done = references(tmp_path)
-    assert "# 5 sessions" in done.stdout
-    assert re.search(
-        "left out: 1 runs of condition [0-9a-f]{12} that differ from its latest run in "
-        "storage.client_version\n",
-        done.stderr,
-    )
 
 
 @pytest.mark.parametrize(
@@ -469,7 +414,7 @@ def test_runs_that_found_other_storage_are_left_out_and_counted(tmp_path: Path) 
     ],
 )
 def test_a_bound_holds_every_session(each: list[float], unit: str, bound: float) -> None:
-    assert site_references._bound(each, 100, unit) == pytest.approx(bound)
+    assert site_references.bound_of(each, 100, unit) == pytest.approx(bound)
 
 
 def test_a_canary_that_hangs_is_ended_and_recorded(tmp_path: Path) -> None:
@@ -511,38 +456,49 @@ def test_a_canary_and_what_memory_served_are_in_the_record(tmp_path: Path) -> No
 STAR: dict[str, Any] = {"method": "POSIX", "stripe_count": "default", "ranks": 16}
 
 
-def star_records(folder: Path) -> list[Run]:
-    """Three sessions of an application and its skeleton, by two methods, on 4 and 16 ranks."""
-    speeds = {"application": 1.0, "skeleton": 1.05}
-    for session in range(3):
-        for ranks in (4, 16):
-            for method, factor, text in (
-                ("POSIX", 1.0, None),
-                ("MPI_AMR", 2.0, f"num_aggregators={ranks // 4};x=1"),
-                ("MPI_AMR", 3.0, f"num_aggregators={ranks // 2};x=1"),
-            ):
-                for arm, gain in speeds.items():
-                    name = "kernel-star" if arm == "application" else "star-restart"
-                    row = results.program_result(
-                        name=name,
-                        kind=arm,
-                        ranks=ranks,
-                        method=method,
-                        parameters=text,
-                        speeds=[1e8 * factor * gain * (1 + 0.01 * session)] * 2,
-                        started=f"2026-01-{session + 1:02d}T00:00:00Z",
-                    )
-                    row["program"]["config"] = f"<{arm}/>"
-                    results.write_record(
-                        row,
-                        folder / f"{session}-{ranks}-{method}-{factor:g}-{arm}",
-                        partition="disk",
-                        session=f"s{session}",
-                        arm=arm,
-                        case=f"Skel %method={method} %ranks={ranks} %stripe_count=default "
-                        "%built.application=star",
-                    )
+def study(folder: Path, cases: list[dict[str, Any]], sessions: int = 6, **more: Any) -> list[Run]:
+    """Sessions of an application and its skeleton in turn, which writes faster by the gain of the
+    case, and may spend longer in communication."""
+    for session, case, arm in product(range(sessions), cases, ("application", "skeleton")):
+        method, ranks, skeleton = case["method"], case["ranks"], arm == "skeleton"
+        aggregators = case.get("aggregators", max(1, ranks // 4))
+        speed = 1e8 * case.get("speed", 1) * (case["gain"] if skeleton else 1)
+        row = results.program_result(
+            name="star-restart" if skeleton else "kernel-star",
+            kind=arm,
+            ranks=ranks,
+            method=method,
+            parameters=f"num_aggregators={aggregators};x=1" if method == "MPI_AMR" else None,
+            speeds=[speed * (1 + 0.001 * session)] * 2,
+            started=f"2026-01-{session + 1:02d}T00:00:00Z",
+            **(more if skeleton else {}),
+        )
+        row["program"] |= {"config": f"<{arm}/>", "extra_collective_bytes": 0}
+        name = (
+            f"Skel %method={method} %ranks={ranks} %stripe_count=default %built.application=star"
+        )
+        results.write_record(
+            row,
+            folder / f"{session}-{method}-{ranks}-{aggregators}-{arm}",
+            partition="disk",
+            session=f"s{session}",
+            arm=arm,
+            round=0,
+            case=name,
+        )
     return loaded(folder)
+
+
+@pytest.fixture(scope="module")
+def star(tmp_path_factory: pytest.TempPathFactory) -> list[Run]:
+    """By two methods, one of them with two numbers of aggregators, on 4 and 16 ranks."""
+    cases: list[dict[str, Any]] = []
+    for ranks in (4, 16):
+        amr = {"method": "MPI_AMR", "ranks": ranks, "gain": 1.05}
+        cases.append({"method": "POSIX", "ranks": ranks, "gain": 1.05})
+        cases.append(amr | {"speed": 2.0, "aggregators": ranks // 4})
+        cases.append(amr | {"speed": 3.0, "aggregators": ranks // 2})
+    return study(tmp_path_factory.mktemp("star"), cases, sessions=3)
 
 
 def star_claim(folder: Path, of: dict[str, Any], to: dict[str, Any]) -> claims.Claim:
@@ -550,42 +506,41 @@ def star_claim(folder: Path, of: dict[str, Any], to: dict[str, Any]) -> claims.C
     return claim_in(folder, workload="star", stream="restart", ratio=[1.01, 1.09], **sides)
 
 
-def test_a_skeleton_is_held_against_its_application(tmp_path: Path) -> None:
+def test_a_skeleton_is_held_against_its_application(tmp_path: Path, star: list[Run]) -> None:
     """Arms differ in their names and descriptors; both sides are on the ranks that are named."""
-    found_runs = star_records(tmp_path)
     arms: tuple[dict[str, Any], dict[str, Any]] = ({"arm": "skeleton"}, {"arm": "application"})
-    found = claims.judge(star_claim(tmp_path, *arms), found_runs)
-    assert (found.state, found.why.partition(":")[0]) == (
+    judged = claims.judge(star_claim(tmp_path, *arms), star)
+    assert (judged.state, judged.why.partition(":")[0]) == (
         claims.HOLDS,
         "stripe_count default, method POSIX, arm skeleton, ranks 16 over stripe_count default, "
         "method POSIX, arm application, ranks 16",
     )
     elsewhere = [side | {"ranks": 64} for side in arms]
-    found = claims.judge(star_claim(tmp_path, *elsewhere), found_runs)
-    assert found.state == claims.UNDECIDED and found.why.startswith("0 runs of star with ")
-    found = claims.judge(star_claim(tmp_path, {}, {}), found_runs)
-    assert found.why == "the runs of star differ in their options: config, name"
+    judged = claims.judge(star_claim(tmp_path, *elsewhere), star)
+    assert judged.state == claims.UNDECIDED and judged.why.startswith("0 runs of star with ")
+    judged = claims.judge(star_claim(tmp_path, {}, {}), star)
+    assert judged.why == "the runs of star differ in their options: config, name"
 
 
-def test_methods_with_their_parameters_are_held_against_each_other(tmp_path: Path) -> None:
-    found_runs = star_records(tmp_path)
+def test_methods_with_their_parameters_are_held_against_each_other(
+    tmp_path: Path, star: list[Run]
+) -> None:
     skeleton = {"arm": "skeleton"}
     amr = skeleton | {"method": "MPI_AMR", "parameters": "num_aggregators=4"}
-    found = claims.judge(star_claim(tmp_path, amr, skeleton), found_runs)
-    assert found.state == claims.FAILS and "ranks 16: 2 (" in found.why
+    judged = claims.judge(star_claim(tmp_path, amr, skeleton), star)
+    assert judged.state == claims.FAILS and "ranks 16: 2 (" in judged.why
     del amr["parameters"]  # two numbers of aggregators are no one condition
-    found = claims.judge(star_claim(tmp_path, amr, skeleton), found_runs)
-    assert found.why == "the runs of star differ in their options: parameters"
+    judged = claims.judge(star_claim(tmp_path, amr, skeleton), star)
+    assert judged.why == "the runs of star differ in their options: parameters"
 
 
-def test_a_run_that_left_no_measurement_fails_its_side(tmp_path: Path) -> None:
-    found_runs = star_records(tmp_path)
-    lost = next(run for run in found_runs if _is(run, "skeleton", "POSIX", 16))
+def test_a_run_that_left_no_measurement_fails_its_side(tmp_path: Path, star: list[Run]) -> None:
+    lost = next(run for run in star if _is(run, "skeleton", "POSIX", 16))
     producer = replace(lost.producer, workload=None, options={}, failure="it was killed")
     lost = replace(lost, producer=producer, measurement=None, samples=())
     claim = star_claim(tmp_path, {"arm": "skeleton"}, {"arm": "application"})
-    found = claims.judge(claim, [*found_runs, lost])
-    assert (found.state, found.why[:28]) == (claims.UNDECIDED, "1 of 4 runs of star with str")
+    judged = claims.judge(claim, [*star, lost])
+    assert (judged.state, judged.why[:28]) == (claims.UNDECIDED, "1 of 4 runs of star with str")
 
 
 def _is(run: Run, arm: str, method: str, ranks: int) -> bool:
@@ -593,44 +548,11 @@ def _is(run: Run, arm: str, method: str, ranks: int) -> bool:
     return run.identity.arm == arm and case in str(run.identity.case)
 
 
-def study(
-    folder: Path,
-    gains: dict[tuple[str, int], float],
-    *,
-    collective_s: float = 0,
-    sessions: int = 6,
-) -> list[Run]:
-    """Sessions of an application and its skeleton in turn, which writes faster by the factor of
-    its method and ranks, and spends so much longer in communication."""
-    for session in range(sessions):
-        for (method, ranks), gain in gains.items():
-            text = f"num_aggregators={max(1, ranks // 4)};x=1" if method == "MPI_AMR" else None
-            for arm in ("application", "skeleton"):
-                row = results.program_result(
-                    name="kernel-star" if arm == "application" else "star-restart",
-                    kind=arm,
-                    ranks=ranks,
-                    method=method,
-                    parameters=text,
-                    speeds=[1e8 * (gain if arm == "skeleton" else 1) * (1 + 0.001 * session)] * 2,
-                    started=f"2026-01-{session + 1:02d}T00:00:00Z",
-                    collective_s=collective_s if arm == "skeleton" else 0,
-                )
-                row["program"] |= {"config": f"<{arm}/>", "extra_collective_bytes": 0}
-                results.write_record(
-                    row,
-                    folder / f"{session}-{method}-{ranks}-{arm}",
-                    partition="disk",
-                    session=f"s{session}",
-                    arm=arm,
-                    round=0,
-                    case=f"Skel %method={method} %ranks={ranks} %stripe_count=default "
-                    "%built.application=star",
-                )
-    return loaded(folder)
-
-
-WITHIN = {(method, ranks): 1.02 for method in ("POSIX", "MPI_AMR") for ranks in (4, 16)}
+WITHIN = [
+    {"method": method, "ranks": ranks, "gain": 1.02}
+    for method in ("POSIX", "MPI_AMR")
+    for ranks in (4, 16)
+]
 
 
 @pytest.mark.parametrize(
@@ -643,21 +565,21 @@ WITHIN = {(method, ranks): 1.02 for method in ("POSIX", "MPI_AMR") for ranks in 
 def test_a_share_counts_every_case_and_statistic(
     gain: float, states: tuple[str, str], tmp_path: Path
 ) -> None:
-    found_runs = study(tmp_path, WITHIN | {("MPI_LUSTRE", 4): gain})
+    measured = study(tmp_path, [*WITHIN, {"method": "MPI_LUSTRE", "ranks": 4, "gain": gain}])
     for share, state in zip((0.7, 0.9), states, strict=True):
-        found = claims.judge(one_claim(tmp_path, SHARE | {"share": [share, None]}), found_runs)
-        assert found.state == state, found
+        judged = claims.judge(one_claim(tmp_path, SHARE | {"share": [share, None]}), measured)
+        assert judged.state == state, judged
     outside = 2 * (gain > 1.1)
-    assert found.why == (
+    assert judged.why == (
         f"of 10 cases of star {10 - outside} are within 10%, {outside} outside and 0 undecided: "
         f"{100 - 10 * outside}% to {100 - 10 * outside}%, claimed at least 90% of the cases"
     )
-    assert found.value is not None and found.value.value == 1 - outside / 10
+    assert judged.value is not None and judged.value.value == 1 - outside / 10
 
 
 def test_cases_that_are_not_measured_may_lie_on_either_side(tmp_path: Path) -> None:
     """Two of the three cases of each method are within; the third was never run."""
-    found_runs = study(tmp_path, WITHIN)
+    measured = study(tmp_path, WITHIN)
     cases = [
         {"method": "POSIX", "stripe_count": "default", "ranks": [4, 16, 64]},
         {
@@ -672,53 +594,55 @@ def test_cases_that_are_not_measured_may_lie_on_either_side(tmp_path: Path) -> N
         ([0.7, None], claims.UNDECIDED),
         ([None, 0.5], claims.FAILS),
     ):
-        found = claims.judge(
-            one_claim(tmp_path, SHARE | {"share": share, "cases": cases}), found_runs
+        judged = claims.judge(
+            one_claim(tmp_path, SHARE | {"share": share, "cases": cases}), measured
         )
-        assert (found.state, found.value) == (state, None)
-    assert found.why == (
+        assert (judged.state, judged.value) == (state, None)
+    assert judged.why == (
         "of 12 cases of star 8 are within 10%, 0 outside and 4 undecided: 66.7% to 100%, claimed "
         "at most 50% of the cases; 4 are not measured, the first: 0 runs of star with "
         "stripe_count default, method POSIX, arm application, ranks 64, expected at least 3"
     )
-    found = claims.judge(one_claim(tmp_path, SHARE | {"workload": "other"}), found_runs)
-    assert found.why == "no runs of other by an application and its skeleton"
+    judged = claims.judge(one_claim(tmp_path, SHARE | {"workload": "other"}), measured)
+    assert judged.why == "no runs of other by an application and its skeleton"
 
 
 def test_a_run_without_its_counterpart_leaves_the_case_open(tmp_path: Path) -> None:
-    found_runs = study(tmp_path, {("POSIX", 4): 1.02})
-    lost = next(run for run in found_runs if run.identity.arm == "application")
+    measured = study(tmp_path, WITHIN[:1])
+    lost = next(run for run in measured if run.identity.arm == "application")
     cases = [{"method": "POSIX", "stripe_count": "default", "ranks": [4]}]
     claim = one_claim(tmp_path, SHARE | {"cases": cases})
-    assert claims.judge(claim, found_runs).state == claims.HOLDS
-    found = claims.judge(claim, [run for run in found_runs if run is not lost])
-    assert found.state == claims.UNDECIDED and found.why.endswith(
+    assert claims.judge(claim, measured).state == claims.HOLDS
+    judged = claims.judge(claim, [run for run in measured if run is not lost])
+    assert judged.state == claims.UNDECIDED and judged.why.endswith(
         "the runs of star with stripe_count default, method POSIX, ranks 4 are not in pairs"
     )
 
 
 def test_times_of_processes_are_claimed_in_seconds(tmp_path: Path) -> None:
     """A step of 4 ranks takes 0.4 s, of which a tenth is communication, and 55 s more."""
-    found_runs = study(tmp_path, {("MPI_LUSTRE", 4): 1.0}, collective_s=55)
+    measured = study(
+        tmp_path, [{"method": "MPI_LUSTRE", "ranks": 4, "gain": 1.0}], collective_s=55
+    )
     row = {key: CLAIM[key] for key in ("name", "source", "says")}
     row |= {"workload": "star", "stream": "restart"}
     side = {"method": "MPI_LUSTRE", "arm": "skeleton", "time": "communication"}
     slowest = side | {"processes": "slowest"}
     for bounds, state in (([49.5, 60.5], claims.HOLDS), ([None, 50], claims.FAILS)):
         claim = one_claim(tmp_path, row | {"of": slowest, "seconds": bounds})
-        found = claims.judge(claim, found_runs)
-        assert found.state == state and found.value is not None
-        assert found.value.value == pytest.approx(55, abs=0.1)
-    assert found.why.endswith(" s, claimed at most 50 s")
+        judged = claims.judge(claim, measured)
+        assert judged.state == state and judged.value is not None
+        assert judged.value.value == pytest.approx(55, abs=0.1)
+    assert judged.why.endswith(" s, claimed at most 50 s")
     other = one_claim(
         tmp_path, row | {"of": slowest, "to": slowest | {"arm": "application"}, "ratio": [1, None]}
     )
-    found = claims.judge(other, found_runs)
-    assert found.state == claims.HOLDS and found.value is not None and found.value.value > 500
+    judged = claims.judge(other, measured)
+    assert judged.state == claims.HOLDS and judged.value is not None and judged.value.value > 500
     same = one_claim(
         tmp_path, row | {"of": slowest, "to": side | {"processes": "all"}, "ratio": [0.9, 1.1]}
     )
-    assert claims.judge(same, found_runs).state == claims.HOLDS  # all communicate as long
+    assert claims.judge(same, measured).state == claims.HOLDS  # all communicate as long
 
 
 def test_the_slowest_processes_are_those_with_the_longest_total_times(tmp_path: Path) -> None:
@@ -729,9 +653,9 @@ def test_the_slowest_processes_are_those_with_the_longest_total_times(tmp_path: 
         many: claim_sides.Side(time="io", processes=many)
         for many in claim_sides.CHOICES["processes"]
     }
-    found = {many: claim_sides.values(run, "restart", side)[0] for many, side in sides.items()}
+    judged = {many: claim_sides.values(run, "restart", side)[0] for many, side in sides.items()}
     io_s = 0.5 * 20 * 10 * 2**20 / 1e8
-    assert found == pytest.approx(
+    assert judged == pytest.approx(
         {"slowest": io_s + 30, "slowest-tenth": io_s + 15, "all": io_s + 1.5}
     )
 

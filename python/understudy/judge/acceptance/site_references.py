@@ -169,7 +169,7 @@ def _references(same: Sequence[Run]) -> Iterator[Reference]:
                 unit=unit,
                 value=middle,
                 sessions=len(each),
-                bound=_bound(each, middle, unit),
+                bound=bound_of(each, middle, unit),
                 remedy="; ".join(remedies.get(name, ())),
             )
 
@@ -189,7 +189,7 @@ def _remedies(same: Sequence[Run]) -> dict[str, dict[str, None]]:
     return remedies
 
 
-def _bound(each: Sequence[float], middle: float, unit: str) -> float:
+def bound_of(each: Sequence[float], middle: float, unit: str) -> float:
     """The fraction by which the worst session fell short, and at least three deviations of all;
     rounded up to a percent."""
     deviation = SIGMA_OF_MAD * median(abs(value - middle) for value in each)
