@@ -38,7 +38,7 @@ def test_of_compressed_datasets_the_storage_is_observed(
 ) -> None:
     run = dataset(Run(), 2 << 20, below, CHUNK_SIZE_D1=64, CHUNK_SIZE_D2=128)
     log = observe(run.log(tmp_path / "a.darshan"))
-    assert set(log.interfaces.own) == ({"POSIX"} if packed else {"HDF5"})
+    assert set(log.interfaces.direct) == ({"POSIX"} if packed else {"HDF5"})
 
 
 def test_bytes_of_mpiio_overflow() -> None:
