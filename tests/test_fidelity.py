@@ -70,12 +70,12 @@ def ids(paths: list[Path]) -> list[str]:
     return [p.stem for p in paths]
 
 
-def measures(made: Comparison) -> dict[tuple[str, str], Measure]:
-    return {(p.name, m.quantity): m for p in made.pairs for m in p.measures}
+def measures(compared: Comparison) -> dict[tuple[str, str], Measure]:
+    return {(p.name, m.quantity): m for p in compared.pairs for m in p.measures}
 
 
-def errors(made: Comparison) -> dict[tuple[str, str], float | None]:
-    return {key: m.error for key, m in measures(made).items()}
+def errors(compared: Comparison) -> dict[tuple[str, str], float | None]:
+    return {key: m.error for key, m in measures(compared).items()}
 
 
 # -- data calls -----------------------------------------------------------------------------------
@@ -112,7 +112,7 @@ ONE_RANK = Variable(
 
 
 @pytest.mark.parametrize(
-    ("made", "count", "collective", "sizes"),
+    ("stream_", "count", "collective", "sizes"),
     [
         (stream(BYTES), 8, 0, {"100_1K": 8}),  # 2,000 B a rank in calls of 1,000
         (stream(BYTES, transfer_bytes=1500), 8, 0, {"100_1K": 4, "1K_10K": 4}),
@@ -141,24 +141,24 @@ ONE_RANK = Variable(
     ],
 )
 def test_calls_follow_from_the_descriptor(
-    made: Stream, count: int, collective: int, sizes: dict[str, int]
+    stream_: Stream, count: int, collective: int, sizes: dict[str, int]
 ) -> None:
-    found = calls_of(made, RANKS)
-    assert found.sizes is not None
-    by_bin = {b: n for b, n in zip(BINS, found.sizes, strict=True) if n}
-    assert (found.count, found.collective, by_bin) == (count, collective, sizes)
+    result = calls_of(stream_, RANKS)
+    assert result.sizes is not None
+    by_bin = {b: n for b, n in zip(BINS, result.sizes, strict=True) if n}
+    assert (result.count, result.collective, by_bin) == (count, collective, sizes)
 
 
 @pytest.mark.parametrize("method", ["posix", "mpiio", "hdf5"])
 @pytest.mark.parametrize("path", [*CORNERS, *SAMPLES], ids=lambda p: p.stem)
 def test_the_player_makes_as_many_calls(path: Path, method: str, tmp_path: Path) -> None:
     player.needs(method)
-    made = workload.load(path)
-    result = player.play(path, made.ranks, tmp_path / "data", "--time-scale=0", f"-a{method}")
-    for described, played in zip(made.streams, result.repetitions[0].streams, strict=True):
+    workload_ = workload.load(path)
+    result = player.play(path, workload_.ranks, tmp_path / "data", "--time-scale=0", f"-a{method}")
+    for described, played in zip(workload_.streams, result.repetitions[0].streams, strict=True):
         phases = [p for d in played.dumps for p in d.phases if p.phase == described.operation]
         as_played = replace(described, method=method)
-        wanted = calls_of(as_played, made.ranks).count
+        wanted = calls_of(as_played, workload_.ranks).count
         assert sum(p.operations for p in phases) == wanted, described.name
 
 
@@ -169,25 +169,27 @@ def sample() -> Workload:
     return workload.load(where("workloads") / "n-1.json")
 
 
-def seen(made: Workload) -> Observation:
+def seen(workload_: Workload) -> Observation:
     return Observation(
-        ranks=made.ranks,
-        streams=tuple(Seen(stream=s, calls=calls_of(s, made.ranks)) for s in made.streams),
-        interfaces=interface_counters.of_streams(made.streams, made.ranks),
+        ranks=workload_.ranks,
+        streams=tuple(
+            Seen(stream=s, calls=calls_of(s, workload_.ranks)) for s in workload_.streams
+        ),
+        interfaces=interface_counters.of_streams(workload_.streams, workload_.ranks),
     )
 
 
-def grow(made: Workload, factor: float) -> Workload:
+def grow(workload_: Workload, factor: float) -> Workload:
     """The workload with one dump of its first stream larger."""
-    first = patterns_of(made)[0]
+    first = patterns_of(workload_)[0]
     dump = first.dumps[1]
     more = Variable(name="more", type="byte", shape=(round(dump.bytes * factor),))
     dumps = (first.dumps[0], replace(dump, variables=(*dump.variables, more)), *first.dumps[2:])
-    return with_keys(made, dumps=dumps)
+    return with_keys(workload_, dumps=dumps)
 
 
-def change(made: Workload, **more: Any) -> Workload:
-    return with_keys(made, **more)
+def change(workload_: Workload, **more: Any) -> Workload:
+    return with_keys(workload_, **more)
 
 
 def test_a_call_without_a_size_may_be_of_any() -> None:
@@ -198,7 +200,7 @@ def test_a_call_without_a_size_may_be_of_any() -> None:
             replace(s, calls=Calls(count=4, sizes=sizes + (0,) * 8))
             for s, sizes in zip(seen(sample()).streams[:1] * 2, (original, replica), strict=True)
         )
-        both = (replace(seen(sample()), streams=(one,)) for one in (a, b))
+        both = (replace(seen(sample()), streams=(item,)) for item in (a, b))
         return errors(compare(*both))[a.stream.name, "access sizes"]
 
     assert error((0, 1), (3, 1)) == 0
@@ -208,39 +210,39 @@ def test_a_call_without_a_size_may_be_of_any() -> None:
     assert error((0, 0), (3, 1)) is None
 
 
-def delay(made: Workload, seconds: float) -> Workload:
-    first = patterns_of(made)[0]
+def delay(workload_: Workload, seconds: float) -> Workload:
+    first = patterns_of(workload_)[0]
     late = replace(first.dumps[-1], time_s=first.dumps[-1].time_s + seconds)
-    return change(made, dumps=(*first.dumps[:-1], late))
+    return change(workload_, dumps=(*first.dumps[:-1], late))
 
 
-def steps(made: Workload) -> Workload:
+def steps(workload_: Workload) -> Workload:
     """Eleven time steps of one file."""
-    dump = replace(patterns_of(made)[0].dumps[0], repeat=Repeat(count=11, period_s=2.0))
-    return change(made, files="append", dumps=(dump,))
+    dump = replace(patterns_of(workload_)[0].dumps[0], repeat=Repeat(count=11, period_s=2.0))
+    return change(workload_, files="append", dumps=(dump,))
 
 
-def together(made: Workload, count: int) -> Workload:
+def together(workload_: Workload, count: int) -> Workload:
     """The bytes of time steps in one dump, as they are seen without the pauses between them."""
-    dump = patterns_of(made)[0].dumps[0]
+    dump = patterns_of(workload_)[0].dumps[0]
     whole = Variable(name="v", type="byte", shape=(count * dump.bytes,))
-    return change(made, dumps=(replace(dump, variables=(whole,)),))
+    return change(workload_, dumps=(replace(dump, variables=(whole,)),))
 
 
-def later(made: Workload) -> Workload:
+def later(workload_: Workload) -> Workload:
     """Begins after 3 s, and takes a tenth of the time."""
     streams = tuple(
         replace(s, steps=tuple(replace(d, time_s=3 + 0.1 * d.time_s) for d in s.steps))
-        for s in made.streams
+        for s in workload_.streams
     )
-    return replace(made, streams=streams)
+    return replace(workload_, streams=streams)
 
 
-def turned(made: Workload) -> Workload:
+def turned(workload_: Workload) -> Workload:
     """The sizes of the dumps in reverse order."""
-    dumps = patterns_of(made)[0].dumps
+    dumps = patterns_of(workload_)[0].dumps
     sizes = zip(dumps, dumps[::-1], strict=True)
-    return change(made, dumps=tuple(replace(d, variables=e.variables) for d, e in sizes))
+    return change(workload_, dumps=tuple(replace(d, variables=e.variables) for d, e in sizes))
 
 
 EDITS: dict[str, Callable[..., Workload]] = {
@@ -261,11 +263,11 @@ DIFFERENCES: dict[str, dict[str, Any]] = yaml.safe_load(
 
 
 def edited(edits: dict[str, Any]) -> Observation:
-    made = sample()
+    workload_ = sample()
     for name, given in edits.items():
         keys = given if isinstance(given, dict) else {}
-        made = EDITS[name](made, *([] if keys else given), **keys)
-    return seen(made)
+        workload_ = EDITS[name](workload_, *([] if keys else given), **keys)
+    return seen(workload_)
 
 
 @pytest.mark.parametrize("name", DIFFERENCES)
@@ -289,8 +291,8 @@ def test_differences_have_their_errors(name: str) -> None:
 
 
 def test_what_is_not_compared_is_said_with_its_reason() -> None:
-    made = compare(seen(sample()), seen(sample()))
-    said("errors-streams-interface-all", made.summary)
+    compared = compare(seen(sample()), seen(sample()))
+    said("errors-streams-interface-all", compared.summary)
     unscaled = measures(compare(seen(sample()), seen(later(sample())), time_scale=0))
     assert "without pauses" in unscaled["checkpoint", "timeline"].reason
     dumps = measures(compare(seen(steps(sample())), seen(together(sample(), 11)), time_scale=0))[
@@ -303,14 +305,17 @@ def test_what_is_not_compared_is_said_with_its_reason() -> None:
 
 def test_streams_without_a_counterpart_are_failures_by_name() -> None:
     """A stream that writes is never matched with one that reads."""
-    made = sample()
-    less, reads = replace(made, streams=made.streams[1:]), change(made, operation="read")
+    workload_ = sample()
+    less, reads = (
+        replace(workload_, streams=workload_.streams[1:]),
+        change(workload_, operation="read"),
+    )
     described = "{} (write, shared, 3 dumps, 14,023,008 B)".format
     for first, second, told in (
-        (made, less, [described("checkpoint: not in the replica")]),
-        (less, made, [described("checkpoint: only in the replica")]),
+        (workload_, less, [described("checkpoint: not in the replica")]),
+        (less, workload_, [described("checkpoint: only in the replica")]),
         (
-            made,
+            workload_,
             reads,
             [
                 described("checkpoint: not in the replica"),
@@ -323,21 +328,21 @@ def test_streams_without_a_counterpart_are_failures_by_name() -> None:
 
 
 def test_times_that_the_log_does_not_tell_are_not_compared() -> None:
-    made = seen(sample())
-    unsure = replace(made, streams=tuple(replace(s, guessed=True) for s in made.streams))
+    observed = seen(sample())
+    unsure = replace(observed, streams=tuple(replace(s, guessed=True) for s in observed.streams))
     late = seen(delay(sample(), 0.5))
-    assert errors(compare(made, late))["checkpoint", "timeline"] not in (0, None)
-    found = measures(compare(unsure, late))["checkpoint", "timeline"]
-    assert found.error is None and said("times-assumed", found.reason)
+    assert errors(compare(observed, late))["checkpoint", "timeline"] not in (0, None)
+    timeline = measures(compare(unsure, late))["checkpoint", "timeline"]
+    assert timeline.error is None and said("times-assumed", timeline.reason)
 
 
 def test_reads_of_changing_bytes_are_made_anew_before() -> None:
     """Three dumps of one file: the player writes it for the first, and where one is larger."""
-    made = patterns_of(sample())[0]
-    dump = replace(made.dumps[0], operations=(), repeat=None)
+    checkpoint = patterns_of(sample())[0]
+    dump = replace(checkpoint.dumps[0], operations=(), repeat=None)
     large = replace(dump, variables=(*dump.variables, *dump.variables))
     reads = replace(
-        made,
+        checkpoint,
         operation="read",
         files="update",
         reopen=False,
@@ -358,18 +363,18 @@ def test_a_log_is_what_its_descriptor_says(path: Path, tmp_path: Path) -> None:
         return
     text = darshan.read(path, name="w").to_text()
     (tmp_path / "w.json").write_text(text)
-    made = compare(observe(path), observe(tmp_path / "w.json"))
-    assert not made.missing and not made.extra
-    found = errors(made)
-    for pair in made.pairs:
+    compared = compare(observe(path), observe(tmp_path / "w.json"))
+    assert not compared.missing and not compared.extra
+    errors_ = errors(compared)
+    for pair in compared.pairs:
         for quantity in ("layout", "dumps", "bytes", "timeline"):
-            assert found[pair.name, quantity] in (0, None)
+            assert errors_[pair.name, quantity] in (0, None)
         assert pair.original.calls is not None, pair.name
     # Files that are opened more often than in each dump that writes them are no stream yet.
     excused = "sizes" if path.stem in MISCOUNTED else ": opens"
-    assert [f for f in made.failures() if ": opens" not in f and excused not in f] == []
-    counted = [error for key, error in found.items() if key[1] in CALLS]
-    assert len(counted) == 3 * len(made.pairs)
+    assert [f for f in compared.failures() if ": opens" not in f and excused not in f] == []
+    counted = [error for key, error in errors_.items() if key[1] in CALLS]
+    assert len(counted) == 3 * len(compared.pairs)
     least = 0.6 if path.stem in MISCOUNTED else 0.7
     assert sum(error == 0 for error in counted) >= least * len(counted)
 
@@ -447,10 +452,10 @@ def played() -> Workload:
 
 def test_a_replica_is_known_by_the_names_of_its_files(tmp_path: Path) -> None:
     original = seen(played())
-    made = compare(original, observe(replica(tmp_path / "r.darshan"), original))
-    assert list(made.failures()) == []
-    assert set(errors(made).values()) == {0.0}
-    assert made.notes == (
+    compared = compare(original, observe(replica(tmp_path / "r.darshan"), original))
+    assert list(compared.failures()) == []
+    assert set(errors(compared).values()) == {0.0}
+    assert compared.notes == (
         "3 streams were matched by the names of the replica's files.",
         "80,000 B that the replica wrote are the files that it reads later; they were left out.",
         "1 file of the replica's log belong to no stream and were left out "
@@ -483,25 +488,25 @@ def test_a_pause_in_a_dump_with_a_file_of_its_own_is_no_second_dump(tmp_path: Pa
     )
     assert [s.dump_count for s in darshan.read(path).streams] == [3]
     original = seen(workload_)
-    made = compare(original, observe(path, original))
-    assert list(made.failures()) == []
-    assert errors(made)["state", "dumps"] == 0
+    compared = compare(original, observe(path, original))
+    assert list(compared.failures()) == []
+    assert errors(compared)["state", "dumps"] == 0
 
 
 # -- scaled replicas ------------------------------------------------------------------------------
 
 
-def played_log(path: Path, made: Workload) -> Path:
+def played_log(path: Path, workload_: Workload) -> Path:
     """The log that the player leaves of streams by POSIX with a file per process: each rank writes
     or reads its bytes of each dump in calls of the transfer size, opens its files as often as the
     operations say besides, and makes first what it reads."""
     names: dict[int, bytes] = {}
     records = []
-    for s in made.streams:
+    for s in workload_.streams:
         for number, dump in enumerate(s.steps):
             (variable,) = dump.variables
-            each = [size for n, size in variable.rank_runs(made.ranks) for _ in range(n)]
-            runs = [run for o in dump.operations for run in o.runs] or [(made.ranks, 0)]
+            each = [size for n, size in variable.rank_runs(workload_.ranks) for _ in range(n)]
+            runs = [run for o in dump.operations for run in o.runs] or [(workload_.ranks, 0)]
             also = [opens for n, opens in runs for _ in range(n)]
             for rank, size in enumerate(each):
                 if not size:
@@ -537,24 +542,24 @@ def played_log(path: Path, made: Workload) -> Path:
                         "POSIX_F_READ_END_TIMESTAMP": at_s + 0.1,
                     }
                 records.append(row)
-    return write_log(path, nprocs=made.ranks, names=names, POSIX=records)
+    return write_log(path, nprocs=workload_.ranks, names=names, POSIX=records)
 
 
 def scalable() -> Workload:
     """A start that is read, and states of one file per process, each with an open besides."""
-    made = played()
+    workload_ = played()
     also = Operation(operation="open", runs=((2, 1),))
 
     def with_opens(s: Pattern) -> Pattern:
         return replace(s, dumps=tuple(replace(d, operations=(also,)) for d in s.dumps))
 
-    start, *states = patterns_of(made)
+    start, *states = patterns_of(workload_)
     even = replace(start.dumps[0].variables[0], decomposition=Decomposition(rule="even"))
     start = replace(
         start, layout="file-per-process", dumps=(replace(start.dumps[0], variables=(even,)),)
     )
     streams = (start, *map(with_opens, states))
-    return with_patterns(replace(made, scaling=Scaling(rule="none", from_ranks=2)), streams)
+    return with_patterns(replace(workload_, scaling=Scaling(rule="none", from_ranks=2)), streams)
 
 
 def of_two_logs(original: Run, replica: Run, folder: Path) -> dict[str, Measure]:
@@ -575,8 +580,8 @@ def test_who_reads_whose_file_is_compared(tmp_path: Path) -> None:
             whose = f"/s/a.{(rank + apart) % 4}"
             run_.read(whose, 1 << 20, 5.0, rank=rank, calls=4, MAX_BYTE_READ=(1 << 20) - 1)
         runs.append(run_)
-    found = of_two_logs(runs[1], runs[0], tmp_path)["bytes read of other ranks' files"]
-    assert (found.original, found.replica, found.error) == ("4,194,304", "0", -1.0)
+    result = of_two_logs(runs[1], runs[0], tmp_path)["bytes read of other ranks' files"]
+    assert (result.original, result.replica, result.error) == ("4,194,304", "0", -1.0)
     assert "bytes read of other ranks' files" not in of_two_logs(runs[0], runs[0], tmp_path)
 
 
@@ -593,8 +598,8 @@ def test_sizes_are_compared_as_the_storage_is_asked(
         named = {"ACCESS1_ACCESS": each, "ACCESS1_COUNT": 64}
         run_.write("/s/a", 64 * each, 1.0, rank=0, calls=64, **named)
         runs.append(run_)
-    found = of_two_logs(*runs, tmp_path)["exact sizes"]
-    assert found.error == error and found.original == f"64 x {size:,} B"
+    result = of_two_logs(*runs, tmp_path)["exact sizes"]
+    assert result.error == error and result.original == f"64 x {size:,} B"
 
 
 @pytest.mark.parametrize("original", ["described", "log"])
@@ -611,9 +616,9 @@ def test_sizes_are_compared_as_the_storage_is_asked(
 def test_a_scaled_replica_is_compared_with_the_original_as_scaled(
     rule: str, factor: float, original: str, tmp_path: Path
 ) -> None:
-    made = scalable()
+    result = scalable()
     first = tmp_path / "app.json"
-    first.write_text(made.to_text())
+    first.write_text(result.to_text())
     if original == "log":
         run_ = Run(nprocs=2)
         for rank in range(2):
@@ -629,8 +634,8 @@ def test_a_scaled_replica_is_compared_with_the_original_as_scaled(
                         SIZE_WRITE_10K_100K=2,
                     )
         first = run_.log(tmp_path / "app.darshan")
-        made = darshan.read(first)
-    grown = scaling.scale(made, 4, rule) if rule else made
+        result = darshan.read(first)
+    grown = scaling.scale(result, 4, rule) if rule else result
     log = played_log(tmp_path / "r.darshan", scaling.scale_bytes(grown, factor))
     options = [] if factor == 1 else ["--bytes-scale", str(factor)]
     status, out, wrong = run(first, log, *options)
@@ -653,11 +658,16 @@ def test_a_scaled_replica_is_compared_with_the_original_as_scaled(
 def test_bytes_are_scaled_as_the_player_scales_them(
     path: Path, factor: float, tmp_path: Path
 ) -> None:
-    made = workload.load(path)
+    workload_ = workload.load(path)
     result = player.play(
-        path, made.ranks, tmp_path / "data", "--time-scale=0", "-anull", f"--bytes-scale={factor}"
+        path,
+        workload_.ranks,
+        tmp_path / "data",
+        "--time-scale=0",
+        "-anull",
+        f"--bytes-scale={factor}",
     )
-    wanted = scaling.scale_bytes(made, factor)
+    wanted = scaling.scale_bytes(workload_, factor)
     for scaled, moved in zip(wanted.streams, result.repetitions[0].streams, strict=True):
         sizes = [o.bytes for o in scaled.expanded()]
         phases = [
@@ -736,9 +746,9 @@ def test_the_observer_includes_the_run_directory_itself() -> None:
 @pytest.fixture(scope="module")
 def runtime() -> str:
     need("Darshan's runtime")
-    found = observer.runtime()
-    observer.preloaded(found)
-    return found
+    library = observer.runtime()
+    observer.preloaded(library)
+    return library
 
 
 def test_hdf5_is_not_judged_by_a_runtime_that_cannot_see_it(tmp_path: Path) -> None:
@@ -798,23 +808,27 @@ def smaller(stated: simulation.Simulation, ranks: int) -> Workload:
     return simulation.workload_of(replace(stated, ranks=ranks, series=series), stated.name)
 
 
-def inexact(made: Workload, compared: Comparison, tolerated_bytes: int) -> Iterator[str]:
+def inexact(workload_: Workload, compared: Comparison, tolerated_bytes: int) -> Iterator[str]:
     """What differs; a dump may by some bytes, since not all can be divided equally."""
     for (name, quantity), error in errors(compared).items():
-        least = min(d.bytes for d in made.stream(name).steps)
-        if error is None and quantity == "access sizes" and made.stream(name).method == "stdio":
+        least = min(d.bytes for d in workload_.stream(name).steps)
+        if (
+            error is None
+            and quantity == "access sizes"
+            and workload_.stream(name).method == "stdio"
+        ):
             continue  # Darshan keeps none
         most = tolerated_bytes / least if quantity == "bytes" else 0
         if quantity in EXACT and (error is None or abs(error) > most):
             yield f"{name}: {measures(compared)[name, quantity]}"
 
 
-def kept_its_schedule(made: Workload, result: Played) -> bool:
+def kept_its_schedule(workload_: Workload, result: Played) -> bool:
     """Whether the player was late by less than half of the minimum time between two time steps."""
     scale = result.options["time_scale"]
     gaps = [
         (b.time_s - a.time_s) * scale
-        for s in made.streams
+        for s in workload_.streams
         if s.files == "append"
         for a, b in pairwise(s.steps)
     ]
@@ -826,14 +840,14 @@ def kept_its_schedule(made: Workload, result: Played) -> bool:
 def test_darshan_sees_of_the_replica_what_was_described(
     path: Path, runtime: str, scratch: Path
 ) -> None:
-    made = described(path)
-    if "hdf5" in {s.method for s in made.streams}:
+    result_ = described(path)
+    if "hdf5" in {s.method for s in result_.streams}:
         need("Darshan's HDF5 module")
     descriptor, data, log = scratch / "w.json", scratch / "data", scratch / observer.LOG
-    descriptor.write_text(made.to_text())
+    descriptor.write_text(result_.to_text())
     (scratch / observer.SETTINGS).write_text("\n".join(observer.settings(str(data))) + "\n")
     length_s = (2 if path in STATED else 1) * SCHEDULE_S
-    scale = min(1.0, length_s / max(d.time_s for s in made.streams for d in s.steps))
+    scale = min(1.0, length_s / max(d.time_s for s in result_.streams for d in s.steps))
     before = [
         word.replace('"', "").replace("$PWD", str(scratch))
         for line in observer.prefix_of(runtime)
@@ -841,15 +855,17 @@ def test_darshan_sees_of_the_replica_what_was_described(
     ]
     for _ in range(TRIES):  # twice as long each time: a busy machine makes time steps late
         log.unlink(missing_ok=True)
-        result = player.play(descriptor, made.ranks, data, f"--time-scale={scale}", before=before)
-        if kept_its_schedule(made, result) or scale == 1:
+        result = player.play(
+            descriptor, result_.ranks, data, f"--time-scale={scale}", before=before
+        )
+        if kept_its_schedule(result_, result) or scale == 1:
             break
         scale = min(1.0, 2 * scale)
     original = observe(descriptor)
     compared = compare(original, observe(log, original), time_scale=scale)
     print(f"{path.stem}: {compared.summary}")
     assert not compared.missing and not compared.extra
-    wrong = list(inexact(made, compared, 1 if path in STATED else 0))
+    wrong = list(inexact(result_, compared, 1 if path in STATED else 0))
     if path.stem in MISCOUNTED:
         wrong = [w for w in wrong if "'access sizes'" not in w]
     assert not wrong
@@ -860,8 +876,8 @@ def test_darshan_sees_of_the_replica_what_was_described(
         for (name, quantity), error in errors(against_log).items():
             if quantity in CALLS and error is not None:
                 assert abs(error) <= 0.1, (name, quantity, measures(against_log)[name, quantity])
-        own = [layer for layer in against_log.layers if not layer.below]  # what is played
-        raw = {(layer.name, m.quantity): m for layer in own for m in layer.measures}
+        items = [layer for layer in against_log.layers if not layer.below]  # what is played
+        raw = {(layer.name, m.quantity): m for layer in items for m in layer.measures}
         compared_too = ("bytes", "reads", "writes", "opens", "stats")
         moved = [m for (_, what), m in raw.items() if what.split()[0] in compared_too]
         assert moved
