@@ -61,9 +61,9 @@ def log(tmp_path: Path) -> Path:
 
 def test_a_trace_is_played(log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with open_log(log) as opened:
-        made = dxt.plans(opened)
+        result = dxt.plans(opened)
     place = tmp_path / "place"
-    dxt.prepare(place, made)
+    dxt.prepare(place, result)
     assert (place / "in").read_bytes() == bytes(8)
     assert not (place / "dumps" / "out").exists()
     seen: list[tuple[object, ...]] = []
@@ -89,7 +89,7 @@ def test_a_trace_is_played(log: Path, tmp_path: Path, monkeypatch: pytest.Monkey
         for name, spy in (("open", spy_open), ("pwrite", spy_write), ("pread", spy_read)):
             patch.setattr(os, name, spy)
         start = time.monotonic()
-        dxt.play(made[1], start)
+        dxt.play(result[1], start)
     assert time.monotonic() - start >= 0.2
     # Opens are spread over the calls: of three writes, before the first and the second.
     assert seen == [
@@ -104,17 +104,17 @@ def test_a_trace_is_played(log: Path, tmp_path: Path, monkeypatch: pytest.Monkey
     ]
     assert (place / "dumps" / "out").stat().st_size == 130
     # What is opened and neither read nor written has its opens from the first to the last close.
-    opens = [(step[0], step[2]) for step in made[0]["steps"] if step[1] == dxt.OPEN]
+    opens = [(step[0], step[2]) for step in result[0]["steps"] if step[1] == dxt.OPEN]
     assert opens == [(0.01, LOCK), (0.02, OUT), (0.03, OUT), (pytest.approx(0.03), LOCK)]
-    assert set(made[0]["files"]) == {str(OUT), str(LOCK)}  # neither a stream nor a rename
+    assert set(result[0]["files"]) == {str(OUT), str(LOCK)}  # neither a stream nor a rename
 
 
 def test_a_process_of_the_player_needs_nothing_else(log: Path, tmp_path: Path) -> None:
     with open_log(log) as opened:
-        made = dxt.plans(opened)
-    dxt.prepare(tmp_path, made)
+        result = dxt.plans(opened)
+    dxt.prepare(tmp_path, result)
     plan = tmp_path / "plan.json"
-    plan.write_text(json.dumps(made[0]))
+    plan.write_text(json.dumps(result[0]))
     words = [sys.executable, "-I", "-S", dxt.__file__, plan, str(time.monotonic())]
     subprocess.run(words, cwd=tmp_path, check=True)
     assert (tmp_path / "dumps" / "out").stat().st_size == 30
@@ -141,8 +141,8 @@ def test_errors_are_of_the_same_round() -> None:
         for arm, opens, times in ((ORIGINAL, 4.0, (1.0, 2.0)), (TRACE, 3.0, (0.5, 3.0)))
         for k, io_s in enumerate(times)
     ]
-    own, trace = baselines.table(runs)[2:]
-    assert own == "| app | application | 4 | 0 | 10 | 0 | 1,000,000 | 2 | 1.50 (1.00…2.00) s |"
+    rest, trace = baselines.table(runs)[2:]
+    assert rest == "| app | application | 4 | 0 | 10 | 0 | 1,000,000 | 2 | 1.50 (1.00…2.00) s |"
     minus = "\N{MINUS SIGN}"
     assert trace == f"|  | DXT player | {minus}25.0 | 0 | 0 | 0 | 0 | 0 | 0.0 ({minus}50.0…50.0) |"
     assert baselines.error(1, 0) == math.inf

@@ -142,15 +142,15 @@ def page(*paths: Path, to: Path) -> tuple[Result, str]:
 
 def test_every_failed_case_of_a_session_has_a_record(site: Path) -> None:
     (session,) = (path for path in (site / "records").iterdir() if path.is_dir())
-    found = [producers.load(path) for path in session.iterdir()]
-    failed = {run.identity.case: str(run.producer.failure) for run in found if run.failed}
+    run_ = [producers.load(path) for path in session.iterdir()]
+    failed = {run.identity.case: str(run.producer.failure) for run in run_ if run.failed}
     assert set(failed) == {"Dependent", *(f"Ways %kind={kind}" for kind in FAILED)}
-    assert {run.place.partition for run in found} == {"tmpfs"}
+    assert {run.place.partition for run in run_} == {"tmpfs"}
     said("started-case-depends-failed", failed["Dependent"])
     said("failed-its-stage-sanity", failed["Ways %kind=before"])
     assert "status 3" in failed["Ways %kind=before"]
     said("toy-no-space", failed["Ways %kind=run"])
-    assert [run.identity.case for run in found if not run.failed] == ["Ways %kind=good"]
+    assert [run.identity.case for run in run_ if not run.failed] == ["Ways %kind=good"]
 
 
 def test_the_page_of_the_records_counts_them(site: Path, tmp_path: Path) -> None:

@@ -44,12 +44,12 @@ def measured(dumps: list[DumpResult]) -> Any:
 
 
 def test_each_case_has_a_line() -> None:
-    made, text, now = live(True)
-    made.skip()
+    result, text, now = live(True)
+    result.skip()
     for name, took_s in (("a", 20.0), ("b\x1b[2J", 60.0), ("c", 10.0)):
-        made.begin(name)
+        result.begin(name)
         now[0] += took_s
-        made.end(name, 1 << 30, 10)
+        result.end(name, 1 << 30, 10)
     lines = text.getvalue().splitlines()
     assert len(lines) == 3
     said("cases-skipped-about-left", lines[0])
@@ -59,10 +59,10 @@ def test_each_case_has_a_line() -> None:
 
 
 def test_without_a_terminal_nothing_is_printed() -> None:
-    made, text, _ = live(False)
-    made.begin("a")
-    made.end("a", 1, None)
-    assert text.getvalue() == "" and made.done == 1
+    result, text, _ = live(False)
+    result.begin("a")
+    result.end("a", 1, None)
+    assert text.getvalue() == "" and result.done == 1
 
 
 def test_an_unknown_number_of_cases_has_no_end(
@@ -72,16 +72,16 @@ def test_an_unknown_number_of_cases_has_no_end(
     path.write_text("what was there before\n")
     follower = Follower(path)
     monkeypatch.setenv(VARIABLE, str(path))
-    made, _, now = live(False)
-    made.begin("a")
+    result, _, now = live(False)
+    result.begin("a")
     now[0] += 5
     dumps = [dump(k, start_s=float(k), took_s=0.1 if k < 99 else 9.0) for k in range(100)]
-    found = figures([measured(dumps)])
-    assert found is not None and found.dump_median_s == pytest.approx(0.1)
-    assert found.dump_p99_s == pytest.approx(0.1)
-    made.end("a", 7, None, passed=False, verdict="lost\nbytes", measured=[measured(dumps)])
+    figure_ = figures([measured(dumps)])
+    assert figure_ is not None and figure_.dump_median_s == pytest.approx(0.1)
+    assert figure_.dump_p99_s == pytest.approx(0.1)
+    result.end("a", 7, None, passed=False, verdict="lost\nbytes", measured=[measured(dumps)])
     (event,) = follower.read()
-    assert (event.left_s, event.passed, event.took_s, event.figures) == (None, False, 5.0, found)
+    assert (event.left_s, event.passed, event.took_s, event.figures) == (None, False, 5.0, figure_)
     assert event.line().startswith("1 cases: \N{BALLOT X} a: lost")
     assert "; 7 B, slowest: 5.00 s, a" in event.line()
     with path.open("a") as out:
@@ -95,10 +95,10 @@ def test_a_file_that_cannot_be_written_is_told_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv(VARIABLE, str(tmp_path / "no" / "live.jsonl"))
-    made, _, _ = live(False)
+    result, _, _ = live(False)
     for name in ("a", "b"):
-        made.begin(name)
-        made.end(name, 1, 2)
+        result.begin(name)
+        result.end(name, 1, 2)
     assert capsys.readouterr().err.count("cannot be written") == 1
     assert figures([None]) is None
 

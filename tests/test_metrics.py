@@ -62,23 +62,23 @@ def nights(site: Path) -> Path:  # noqa: F811
 @pytest.mark.usefixtures("nights")
 def test_values_changes_and_failures_are_told() -> None:
     text = metrics()
-    found = by_name(text)
+    result = by_name(text)
     hostile = f"Replay {SHOWN}"
-    calm, lost = (found["bandwidth_bytes_per_second", case] for case in (hostile, "Replay n"))
+    calm, lost = (result["bandwidth_bytes_per_second", case] for case in (hostile, "Replay n"))
     assert 0.4 < lost / calm < 0.6
-    assert found["open_losses", "Replay n"] == 1 and found["open_losses", hostile] == 0
-    assert 0.4 < found["open_change_ratio", "Replay n"] < 0.6
-    assert found["open_change_ratio", hostile] == 1
-    failed = {case: found["failed_runs", case] for case in ("Replay n", hostile, "Replay lost")}
+    assert result["open_losses", "Replay n"] == 1 and result["open_losses", hostile] == 0
+    assert 0.4 < result["open_change_ratio", "Replay n"] < 0.6
+    assert result["open_change_ratio", hostile] == 1
+    failed = {case: result["failed_runs", case] for case in ("Replay n", hostile, "Replay lost")}
     assert list(failed.values()) == [0, 1, 6]
-    assert (found["runs", ""], found["trend_status", ""], found["unread_records", ""]) == (
+    assert (result["runs", ""], result["trend_status", ""], result["unread_records", ""]) == (
         18,
         1,
         0,
     )
     last = datetime(2026, 8, 6, 1, 30, tzinfo=timezone.utc).timestamp()
-    assert found["last_session_timestamp_seconds", "Replay n"] == last
-    assert found["last_failure_timestamp_seconds", "Replay lost"] == last
+    assert result["last_session_timestamp_seconds", "Replay n"] == last
+    assert result["last_failure_timestamp_seconds", "Replay lost"] == last
     assert "\x1b" not in text
 
 
@@ -88,12 +88,16 @@ def test_each_figure_has_labels_of_its_own(site: Path) -> None:  # noqa: F811
     for name in names:
         night(site, 1, 1.0, name)
         keep(site, "s-2", 2, 1.0, name=name, change_row=_direct)
-    samples = [one for family in parse(metrics()) for one in family.samples]
-    keys = {(one.name, *sorted(one.labels.items())) for one in samples}
+    samples = [sample for family in parse(metrics()) for sample in family.samples]
+    keys = {(sample.name, *sorted(sample.labels.items())) for sample in samples}
     assert len(keys) == len(samples)
-    values = [one for one in samples if one.name == "understudy_bandwidth_bytes_per_second"]
+    values = [
+        sample for sample in samples if sample.name == "understudy_bandwidth_bytes_per_second"
+    ]
     assert len(values) == 2 * len(names)
-    words = {one.labels["words"] for one in samples if one.name == "understudy_condition_info"}
+    words = {
+        sample.labels["words"] for sample in samples if sample.name == "understudy_condition_info"
+    }
     assert len(words) == 2
 
 
@@ -126,8 +130,10 @@ def queries() -> list[str]:
     """Those of the panels, for all systems and partitions, the metrics of the variables, and the
     rules for alerts of the tutorial."""
     dashboard = json.loads((where("dashboard")).read_text())
-    asked = [one["expr"] for panel in dashboard["panels"] for one in panel["targets"]]
-    listed = [one["definition"] for one in dashboard["templating"]["list"] if "definition" in one]
+    asked = [item["expr"] for panel in dashboard["panels"] for item in panel["targets"]]
+    listed = [
+        item["definition"] for item in dashboard["templating"]["list"] if "definition" in item
+    ]
     asked += [text.removeprefix("label_values(").rpartition(",")[0] for text in listed]
     tutorial = (ROOT / "docs" / "tutorial" / "nightly.md").read_text(encoding="utf-8")
     asked += re.findall(r"^ +expr: (.*)$", tutorial, re.MULTILINE)
@@ -136,13 +142,13 @@ def queries() -> list[str]:
 
 def test_the_dashboard_asks_for_what_is_printed(nights: Path) -> None:
     """Of figures in each unit."""
-    found = trends.of(indexes.of_folder(nights), select.ALL)
+    trends_ = trends.of(indexes.of_folder(nights), select.ALL)
     figures = [
         replace(figure, words="x", series=replace(figure.series, unit=unit))
-        for figure in found.figures
+        for figure in trends_.figures
         for unit in ("bytes/s", "1/s", "s")
     ]
-    text = exposition({"system": "star"}, replace(found, figures=tuple(figures)), 0)
+    text = exposition({"system": "star"}, replace(trends_, figures=tuple(figures)), 0)
     printed = {family.name: family.samples[0].labels for family in parse(text)}
     asked = {name for query in queries() for name in re.findall(r"understudy_\w+", query)}
     assert asked <= printed.keys() and len(asked) > 8
@@ -197,7 +203,7 @@ def test_prometheus_reads_them(nights: Path, tmp_path: Path) -> None:
         process.wait()
         server.shutdown()
         server.server_close()
-    assert [one["metric"]["case"] for one in result] == ["Replay n"], (
+    assert [item["metric"]["case"] for item in result] == ["Replay n"], (
         tmp_path / "log"
     ).read_text()
 

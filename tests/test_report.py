@@ -79,8 +79,8 @@ class Elements(HTMLParser):
 @pytest.fixture(scope="module")
 def sample_page(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, list[Case]]:
     folder = samples.write_tree(tmp_path_factory.mktemp("tree"), WORKLOADS.values(), repetitions=3)
-    found = cases_in(folder)
-    return page.render(found), found
+    cases = cases_in(folder)
+    return page.render(cases), cases
 
 
 def test_each_number_of_the_overview_has_its_name(sample_page: tuple[str, list[Case]]) -> None:
@@ -117,29 +117,29 @@ def test_a_copy_counts_once(tmp_path: Path) -> None:
 
 
 def test_runs_of_one_setting_pool_their_repetitions(tmp_path: Path) -> None:
-    made = samples.per_process()
-    case = case_of(tmp_path, *(samples.result(made, repetitions=2, seed=s) for s in (1, 2)))
+    workload_ = samples.per_process()
+    case = case_of(tmp_path, *(samples.result(workload_, repetitions=2, seed=s) for s in (1, 2)))
     assert [s.repetitions for s in case.conditions] == [4]
     assert len(case.conditions[0].dumps("dump")[0]) == 4
 
 
 def test_options_that_differ_tell_settings_apart(tmp_path: Path) -> None:
-    made = samples.per_process()
+    workload_ = samples.per_process()
     case = case_of(
         tmp_path,
-        samples.result(made, transfer_bytes=1024, fsync=True),
-        samples.result(made, transfer_bytes=None, fsync=True),
+        samples.result(workload_, transfer_bytes=1024, fsync=True),
+        samples.result(workload_, transfer_bytes=None, fsync=True),
     )
     assert [s.label for s in case.conditions] == ["posix", "posix transfer 1024 B"]
 
 
 def test_one_name_with_two_descriptors_makes_two_cases(tmp_path: Path) -> None:
-    made = samples.per_process()
-    other = samples.workload(made.name, made.streams, runtime_s=4.0)
-    for i, played in enumerate((made, other)):
+    workload_ = samples.per_process()
+    other = samples.workload(workload_.name, workload_.streams, runtime_s=4.0)
+    for i, played in enumerate((workload_, other)):
         samples.write(samples.result(played), tmp_path / str(i) / "result.json")
-    found = cases_in(tmp_path)
-    assert len({c.key for c in found}) == 2
+    cases = cases_in(tmp_path)
+    assert len({c.key for c in cases}) == 2
 
 
 def test_reading_a_checkpoint_back_is_a_restart(tmp_path: Path) -> None:
@@ -160,8 +160,8 @@ def test_payload_error(moved: int, planned: float, error: float) -> None:
 
 
 def test_spread_of_known_values() -> None:
-    found = metrics.spread([4.0, 1.0, 3.0, 2.0])
-    assert found == metrics.Spread(low=1.0, median=2.5, high=4.0, n=4)
+    figure_ = metrics.spread([4.0, 1.0, 3.0, 2.0])
+    assert figure_ == metrics.Spread(low=1.0, median=2.5, high=4.0, n=4)
     assert metrics.spread([]) is None
 
 
@@ -234,9 +234,9 @@ def test_pauses_are_those_of_the_worst_repetition(tmp_path: Path) -> None:
         for dump in repetition["streams"][0]["dumps"]:
             dump["start_s"] = dump["scheduled_s"]
     dumps[2]["start_s"] += 0.22  # of 0.2 s to 2.4 s
-    [found] = metrics.kept_pauses(case_of(tmp_path, row))
-    assert found.pauses.asked_s == pytest.approx(2.2)
-    assert found.pauses.error == pytest.approx(0.1)
+    [figure_] = metrics.kept_pauses(case_of(tmp_path, row))
+    assert figure_.pauses.asked_s == pytest.approx(2.2)
+    assert figure_.pauses.error == pytest.approx(0.1)
     none = samples.result(samples.per_process(), time_scale=0.0)
     assert list(metrics.kept_pauses(case_of(tmp_path / "b", none))) == []
 
@@ -246,14 +246,14 @@ def test_slowest_phase_is_the_one_with_the_slowest_rank(tmp_path: Path) -> None:
     statistics = row["repetitions"][0]["streams"][0]["dumps"][1]["phases"][1]["rank_s"]
     statistics |= {"q95": 80.0, "max": 90.0, "median": 45.0}
     case = case_of(tmp_path, row)
-    (found,) = [r for r in metrics.slowest_phases(case.conditions[0]) if r.phase == "write"]
-    assert (found.dump, found.seconds[-1], found.imbalance) == (1, 90.0, 2.0)
+    (figure_,) = [r for r in metrics.slowest_phases(case.conditions[0]) if r.phase == "write"]
+    assert (figure_.dump, figure_.seconds[-1], figure_.imbalance) == (1, 90.0, 2.0)
 
 
 def test_origins_counts_each_number_once_and_the_last_entry_wins() -> None:
-    made = samples.per_process()
-    assert metrics.origins(made) == {"assumed": 10, "derived": 3, "read": 9}
-    bare = samples.workload("bare", made.streams)
+    workload_ = samples.per_process()
+    assert metrics.origins(workload_) == {"assumed": 10, "derived": 3, "read": 9}
+    bare = samples.workload("bare", workload_.streams)
     object.__setattr__(bare, "provenance", (Provenance(path="/ranks", origin="read", how="x"),))
     assert metrics.origins(bare) == {"read": 1, "not stated": 21}
 
@@ -336,8 +336,8 @@ def test_a_new_file_is_a_new_figure(tmp_path: Path) -> None:
             f'"""Is {name} found?\n\nYes.\n"""\nORDER = {order}\ndef draw(case):\n    return 7\n'
         )
         (tmp_path / f"{name}.py").write_text(text)
-    found = figures.drawers(tmp_path.glob("*.py"))
-    assert [(d.name, d.title, d.caption) for d in found] == [
+    figure_ = figures.drawers(tmp_path.glob("*.py"))
+    assert [(d.name, d.title, d.caption) for d in figure_] == [
         ("early", "Is early found?", "Yes."),
         ("later", "Is later found?", "Yes."),
     ]
@@ -371,12 +371,12 @@ def test_example_of_the_how_to_is_a_figure(tmp_path: Path) -> None:
 
 
 def test_page_is_well_formed_and_complete(sample_page: tuple[str, list[Case]]) -> None:
-    text, found = sample_page
+    text, result = sample_page
     elements = Elements(text)
     assert elements.open == []
     ids = elements.values("id")
     assert len(ids) == len(set(ids)), "an id stands twice"
-    for case in found:
+    for case in result:
         assert case.key in ids
         for name in FIGURES:
             assert f"{case.key}-{name}" in ids
@@ -397,9 +397,9 @@ def test_page_refers_to_nothing_outside_itself(sample_page: tuple[str, list[Case
 
 
 def test_overview_has_a_verdict_for_every_setting(sample_page: tuple[str, list[Case]]) -> None:
-    text, found = sample_page
+    text, result = sample_page
     overview = text[: text.index("<section")]
-    settings = sum(len(case.conditions) for case in found)
+    settings = sum(len(case.conditions) for case in result)
     assert settings == 3 * 3 * 2
     assert overview.count('<td class="verdict">') == settings
     assert overview.count("not verified") == settings / 3  # hdf5 runs of the sample
@@ -416,13 +416,13 @@ def test_what_is_missing_is_said(tmp_path: Path) -> None:
 
 def test_hostile_names_are_escaped(tmp_path: Path) -> None:
     evil = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>"
-    made = samples.workload(
+    workload_ = samples.workload(
         "hostile",
         [samples.stream("dump", "output", [1000], [0.0], label=evil, method="posix")],
         description=evil,
         notes=(evil,),
     )
-    row = samples.result(made)
+    row = samples.result(workload_)
     row["environment"] |= {"mpi": evil, "host": evil, "kernel": evil, "file_system": evil}
     row["environment"]["command_line"] = [evil]
     samples.write(row, tmp_path / "result.json")
@@ -437,12 +437,12 @@ def test_control_characters_are_escaped_in_figures_and_on_the_page(tmp_path: Pat
     """An SVG with one is no XML, and a terminal that shows the page's text would obey it."""
     evil = "h\x1b[2J\x00\u202e $\\frac$"
     described = evil.replace("\x00", "")  # which no workload has
-    made = samples.workload(
+    workload_ = samples.workload(
         "hostile",
         [samples.stream("dump", "output", [1000], [0.0], label=described)],
         description=described,
     )
-    row = samples.result(made, repetitions=2, file_system=evil)
+    row = samples.result(workload_, repetitions=2, file_system=evil)
     samples.write(row, tmp_path / "result.json")
     undrawn: list[UnderstudyError] = []
     text = page.render(cases_in(tmp_path), undrawn=undrawn.append)
@@ -538,6 +538,6 @@ def test_a_page_of_many_dumps_has_its_limits(
     assert done.exit_code == 0 and len(calls) == 2
     text = (tmp_path / "page.html").read_text()
     said("first-rows", text, page_MAX_ROWS=page.MAX_ROWS, count=count)
-    found = [unquote(data) for data in re.findall(r'href="data:text/csv[^,]*,([^"]*)"', text)]
-    assert max(data.count("\n") for data in found) == values.MAX_VALUES + 2
+    items = [unquote(data) for data in re.findall(r'href="data:text/csv[^,]*,([^"]*)"', text)]
+    assert max(data.count("\n") for data in items) == values.MAX_VALUES + 2
     assert len(text) < 1000 * count, "some 100 bytes for each value and figure"

@@ -155,7 +155,7 @@ def grouped() -> Workload:
     runs = Decomposition(rule="runs", runs=((4, 3 * MIB), (12, MIB)))
     variable = Variable(name="field", type="f32", shape=(24 * MIB,), decomposition=runs)
     dumps = tuple(Dump(time_s=30.0 * k, variables=(variable,)) for k in range(8))
-    made = Pattern(
+    pattern = Pattern(
         name="state",
         role="checkpoint",
         operation="write",
@@ -166,18 +166,18 @@ def grouped() -> Workload:
         transfer_bytes=MIB,
         dumps=dumps,
     )
-    return workload("grouped", [made], runtime_s=None)
+    return workload("grouped", [pattern], runtime_s=None)
 
 
 def crowded(streams: int = 40, dumps: int = 200, ranks: int = 65536) -> Workload:
     """Forty streams from 1 kB to 10 GB over two hours, the first ones of 200 dumps each."""
     roles = ("checkpoint", "visualization", "output", "output", "output")
-    made = []
+    patterns = []
     for i in range(streams):
         n = dumps if i < 6 else 1 + i % 17
         largest = int(10e9 / 1.53**i) + 1000
         sizes = [int(largest * (0.4 + 0.6 * (k + 1) / n)) for k in range(n)]
-        made.append(
+        patterns.append(
             stream(
                 f"fields-of-component-{i:02d}",
                 roles[i % 5],
@@ -186,7 +186,7 @@ def crowded(streams: int = 40, dumps: int = 200, ranks: int = 65536) -> Workload
                 durations=i % 2 == 0,
             )
         )
-    return workload("crowded", made, ranks=ranks, runtime_s=7260.0)
+    return workload("crowded", patterns, ranks=ranks, runtime_s=7260.0)
 
 
 def result(
@@ -447,7 +447,7 @@ def program_result(
             }
         )
         at_s += 1.1 * took_s
-    made = result(per_process(), file_system=file_system)
+    base = result(per_process(), file_system=file_system)
     stream = {
         "name": "restart",
         "operation": "write",
@@ -457,7 +457,7 @@ def program_result(
         "collective": False,
         "sync": False,
     }
-    return made | {
+    return base | {
         "workload": None,
         "workload_sha256": None,
         "verification": None,
@@ -475,8 +475,8 @@ def program_result(
             "slow_rank": slow_rank and {"rank": slow_rank[0], "seconds": slow_rank[1]},
             "extra_collective_bytes": 8 if collective_s else 0,
         },
-        "options": made["options"] | {"method": "adios", "verify": False, "time_scale": 1.0},
-        "environment": made["environment"] | {"ranks": ranks, "started": started},
+        "options": base["options"] | {"method": "adios", "verify": False, "time_scale": 1.0},
+        "environment": base["environment"] | {"ranks": ranks, "started": started},
         "repetitions": [{"repetition": 0, "elapsed_s": at_s, "streams": [stream]}],
     }
 
@@ -556,8 +556,8 @@ def write_record(row: dict[str, Any], folder: Path, *, partition: str, **identit
     """A measurement and beside it its record, as a check leaves them."""
     measured = write(row, folder / "result.json")
     place = Place(system="sample", partition=partition, environment="gnu")
-    made = producers.record(measured, place=place, identity=Identity(**identity))
-    runs.write(folder / runs.RECORD_FILE, made)
+    run = producers.record(measured, place=place, identity=Identity(**identity))
+    runs.write(folder / runs.RECORD_FILE, run)
     return folder / runs.RECORD_FILE
 
 
