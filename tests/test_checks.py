@@ -7,7 +7,6 @@ import shutil
 import stat
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
@@ -16,7 +15,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.support import player
+from tests.support import player, results
 from tests.support.keys import patterns_of, with_keys, with_patterns
 from tests.support.needs import need
 from tests.support.said import said
@@ -28,7 +27,6 @@ from understudy.contracts.workload import (
     Pattern,
     Provenance,
     Source,
-    Step,
     Variable,
     Workload,
     streams_of,
@@ -86,90 +84,26 @@ def sample(name: str = "sample", ranks: int = 16) -> Workload:
 
 
 def played(text: str, method: str | None, time_scale: float, file_system: str) -> dict[str, Any]:
-    """A complete result of playing the descriptor in `text`, as JSON."""
+    """A complete result of playing the descriptor in `text`: on time, 0.03 s for each dump."""
     described = workload.parse(text, "sample")
-    seconds = dict.fromkeys(("min", "q25", "median", "q75", "q95", "max", "mean"), 0.01)
-
-    def dump(index: int, d: Step) -> dict[str, Any]:
-        start_s = d.time_s * time_scale
-        phases = [
-            {
-                "phase": phase,
-                "bytes": d.bytes if phase == "write" else 0,
-                "operations": 4,
-                "first_start_s": start_s + i * 0.01,
-                "last_end_s": start_s + i * 0.01 + 0.01,
-                "rank_s": seconds,
-            }
-            for i, phase in enumerate(("open", "write", "close"))
-        ]
-        return {
-            "dump": index,
-            "scheduled_s": start_s,
-            "start_s": start_s,
-            "lateness_s": 0.0,
-            "described_bytes": d.bytes,
-            "bytes": d.bytes,
-            "file_bytes": d.bytes,
-            "files": 1,
-            "phases": phases,
-        }
-
-    streams = [
-        {
-            "name": s.name,
-            "operation": s.operation,
-            "method": method or s.method,
-            "transfer_bytes": s.transfer_bytes,
-            "collective": s.collective,
-            "sync": s.sync,
-            "dumps": [dump(i, d) for i, d in enumerate(s.steps)],
-        }
-        for s in described.streams
-    ]
-    return {
-        "schema": "understudy/result/1",
-        "workload": text,
-        "workload_sha256": sha256(text.encode()).hexdigest(),
-        "options": {
-            "method": method,
-            "transfer_bytes": None,
-            "collective": None,
-            "fsync": False,
-            "repetitions": 1,
-            "keep": False,
-            "time_scale": time_scale,
-            "bytes_scale": 1.0,
-            "verify": True,
-            "restart": False,
-            "compute": None,
-            "restart_stream": None,
-            "restart_dump": None,
-            "restart_from": None,
-            "shift_ranks": 0,
-            "drop_cache": False,
-            "method_options": {},
-        },
-        "environment": {
-            "understudy_version": "0",
-            "command_line": ["understudy-replay"],
-            "started": "2026-01-01T00:00:00Z",
-            "ranks": described.ranks,
-            "nodes": 1,
-            "host": "node",
-            "kernel": "Linux",
-            "processors": 2,
-            "mpi": "MPI",
-            "libraries": {},
-            "directory": "data",
-            "file_system": file_system,
-            "total_bytes": 1 << 40,
-            "free_bytes": 1 << 40,
-        },
-        "repetitions": [{"repetition": 0, "elapsed_s": 2.0, "streams": streams}],
-        "verification": {"bytes": 1, "wrong_bytes": 0},
-        "finished": True,
-    }
+    row = results.result(
+        described, method=str(method), time_scale=time_scale, file_system=file_system
+    )
+    row["options"]["method"] = method
+    row["repetitions"][0]["elapsed_s"] = 2.0
+    streams = row["repetitions"][0]["streams"]
+    for s, stream in zip(described.streams, streams, strict=True):
+        stream["method"] = method or s.method
+        for dump in stream["dumps"]:
+            start_s = dump["scheduled_s"]
+            dump |= {"start_s": start_s, "lateness_s": 0.0, "file_bytes": dump["bytes"]}
+            open_, write, *_, close = dump["phases"]
+            for i, phase in enumerate((open_, write, close)):
+                phase["first_start_s"] = start_s + i * 0.01
+                phase["last_end_s"] = start_s + i * 0.01 + 0.01
+            dump["phases"] = [open_, write, close]
+    digest = sha256(text.encode()).hexdigest()
+    return row | {"workload": text, "workload_sha256": digest}
 
 
 def of_this_job(path: Path | str, *keys: str) -> str:
@@ -180,80 +114,67 @@ def of_this_job(path: Path | str, *keys: str) -> str:
     return f'sed "{"; ".join(edits)}" {path}'
 
 
-def the_dump(row: dict[str, Any]) -> Any:
-    return row["repetitions"][0]["streams"][0]["dumps"][1]
-
-
-def lose_bytes(row: dict[str, Any]) -> None:
-    the_dump(row)["bytes"] -= 1
-
-
-def lose_bytes_of_phase(row: dict[str, Any]) -> None:
-    the_dump(row)["phases"][1]["bytes"] -= 1
-
-
-def truncate_file(row: dict[str, Any]) -> None:
-    the_dump(row)["file_bytes"] -= 1
-
-
-def lose_dump(row: dict[str, Any]) -> None:
-    row["repetitions"][0]["streams"][0]["dumps"].pop()
-
-
-def lose_stream(row: dict[str, Any]) -> None:
-    row["repetitions"][0]["streams"].pop()
-
-
-def change_method(row: dict[str, Any]) -> None:
-    row["repetitions"][0]["streams"][1]["method"] = "mpiio"
-
-
-def change_ranks(row: dict[str, Any]) -> None:
-    row["environment"]["ranks"] = 1
-
-
-def repeat(row: dict[str, Any]) -> None:
-    row["repetitions"].append(row["repetitions"][0] | {"repetition": 1})
-
-
-def skip_pauses(row: dict[str, Any]) -> None:
-    row["options"]["time_scale"] = 0.0
-
-
-def skip_verification(row: dict[str, Any]) -> None:
-    row["options"]["verify"] = False
-
-
-def find_wrong_bytes(row: dict[str, Any]) -> None:
-    row["verification"]["wrong_bytes"] = 3
-
-
-def change_file_system(row: dict[str, Any]) -> None:
-    row["environment"]["file_system"] = "ext4"
-
-
-def change_workload(row: dict[str, Any]) -> None:
-    row["workload"] += "\n"
-    row["workload_sha256"] = sha256(row["workload"].encode()).hexdigest()
-
-
-FAULTS: Mapping[Callable[[dict[str, Any]], None], str] = {
-    lose_bytes: "repetitions[0].checkpoint.dumps[1]: bytes: expected 196608, got 196607",
-    lose_bytes_of_phase: (
-        "repetitions[0].checkpoint.dumps[1]: bytes of phase write: expected 196608, got 196607"
+REMOVED = object()
+FIRST = "repetitions.0.streams.0.dumps"
+FAULTS: dict[str, tuple[dict[str, Any], str]] = {  # what is set in a complete result
+    "bytes": (
+        {f"{FIRST}.1.bytes": 196607},
+        "repetitions[0].checkpoint.dumps[1]: bytes: expected 196608, got 196607",
     ),
-    truncate_file: ("repetitions[0].checkpoint.dumps[1]: its files lack 1 bytes"),
-    lose_dump: "repetitions[0].checkpoint.dumps: expected 3, got 2",
-    lose_stream: "repetitions[0].streams: expected checkpoint, viz; got checkpoint",
-    change_method: "repetitions[0].viz.method: expected posix, got mpiio",
-    change_ranks: "environment.ranks: expected 16, got 1",
-    repeat: "repetitions: expected 1, got 2",
-    skip_pauses: "options.time_scale: expected 0.1, got 0.0",
-    skip_verification: "options.verify: expected True, got False",
-    find_wrong_bytes: "verification.wrong_bytes: expected 0, got 3",
-    change_file_system: "storage.type: ext4, but the partition says tmpfs",
-    change_workload: "workload: another descriptor was played, SHA-256",
+    "bytes of a phase": (
+        {f"{FIRST}.1.phases.1.bytes": 196607},
+        "repetitions[0].checkpoint.dumps[1]: bytes of phase write: expected 196608, got 196607",
+    ),
+    "file": (
+        {f"{FIRST}.1.file_bytes": 196607},
+        "repetitions[0].checkpoint.dumps[1]: its files lack 1 bytes",
+    ),
+    "open file that grows early": (
+        {
+            f"repetitions.0.streams.1.dumps.{i}.file_bytes": b
+            for i, b in enumerate((131072, 0) * 2)
+        },
+        "",
+    ),
+    "open file that grows late": (
+        {"repetitions.0.streams.1.dumps.1.file_bytes": 0},
+        "repetitions[0].viz.dumps[1]: its files lack 65536 bytes",
+    ),
+    "dump": ({f"{FIRST}.2": REMOVED}, "repetitions[0].checkpoint.dumps: expected 3, got 2"),
+    "stream": (
+        {"repetitions.0.streams.1": REMOVED},
+        "repetitions[0].streams: expected checkpoint, viz; got checkpoint",
+    ),
+    "method": (
+        {"repetitions.0.streams.1.method": "mpiio"},
+        "repetitions[0].viz.method: expected posix, got mpiio",
+    ),
+    "ranks": ({"environment.ranks": 1}, "environment.ranks: expected 16, got 1"),
+    "pauses": ({"options.time_scale": 0.0}, "options.time_scale: expected 0.1, got 0.0"),
+    "verification": ({"options.verify": False}, "options.verify: expected True, got False"),
+    "wrong bytes": (
+        {"verification.wrong_bytes": 3},
+        "verification.wrong_bytes: expected 0, got 3",
+    ),
+    "file system": (
+        {"environment.file_system": "ext4"},
+        "storage.type: ext4, but the partition says tmpfs",
+    ),
+    "nothing": ({}, ""),
 }
+
+
+def spoiled(row: dict[str, Any], fault: str) -> dict[str, Any]:
+    for path, value in FAULTS[fault][0].items():
+        *keys, last = (int(key) if key.isdigit() else key for key in path.split("."))
+        inner: Any = row
+        for key in keys:
+            inner = inner[key]
+        if value is REMOVED:
+            del inner[last]
+        else:
+            inner[last] = value
+    return row
 
 
 def asked(text: str) -> completeness.Asked:
@@ -275,37 +196,44 @@ def faults_of(row: dict[str, Any], text: str, folder: Path) -> list[str]:
     return list(completeness.faults(measurements.read(path), asked(text)))
 
 
-def test_a_complete_result_proves_the_work(tmp_path: Path) -> None:
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_result_has_to_be_complete(fault: str, tmp_path: Path) -> None:
     text = sample().to_text()
-    assert faults_of(played(text, "posix", 0.1, "tmpfs"), text, tmp_path) == []
+    faults = faults_of(spoiled(played(text, "posix", 0.1, "tmpfs"), fault), text, tmp_path)
+    assert [fault_.startswith(FAULTS[fault][1]) for fault_ in faults[:1]] == [True] * bool(
+        FAULTS[fault][1]
+    )
 
 
-@pytest.mark.parametrize("spoil", FAULTS, ids=lambda f: f.__name__)
-def test_each_fault_is_seen(spoil: Callable[[dict[str, Any]], None], tmp_path: Path) -> None:
+def test_other_repetitions_and_another_workload_are_faults(tmp_path: Path) -> None:
     text = sample().to_text()
     row = played(text, "posix", 0.1, "tmpfs")
-    spoil(row)
-    found = faults_of(row, text, tmp_path)
-    assert found and found[0].startswith(FAULTS[spoil])
+    twice = row | {
+        "repetitions": [r | {"repetition": i} for i in (0, 1) for r in row["repetitions"]]
+    }
+    assert faults_of(twice, text, tmp_path)[0] == "repetitions: expected 1, got 2"
+    other = played(f"{text}\n", "posix", 0.1, "tmpfs")
+    [fault, *_] = faults_of(other, text, tmp_path)
+    assert fault.startswith("workload: another descriptor was played, SHA-256")
 
 
 @pytest.mark.parametrize(
-    ("growth", "good"),
+    ("type_", "on", "valid"),
     [
-        ([65536] * 4, True),
-        ([131072, 0, 131072, 0], True),
-        ([65536, 0, 131072, 65536], False),
+        ("disk", "ext4", True),
+        ("disk", "overlayfs", True),
+        ("disk", "tmpfs", False),
+        ("lustre", "lustre", True),
+        ("lustre", "nfs", False),
     ],
 )
-def test_an_open_file_may_grow_early_but_not_late(
-    growth: list[int], good: bool, tmp_path: Path
+def test_file_system_is_the_one_of_the_partition(
+    type_: str, on: str, valid: bool, tmp_path: Path
 ) -> None:
     text = sample().to_text()
-    row = played(text, "posix", 0.1, "tmpfs")
-    for dump, file_bytes in zip(row["repetitions"][0]["streams"][1]["dumps"], growth, strict=True):
-        dump["file_bytes"] = file_bytes
-    found = faults_of(row, text, tmp_path)
-    assert found == ([] if good else ["repetitions[0].viz.dumps[1]: its files lack 65536 bytes"])
+    path = results.write(played(text, "posix", 0.1, on), tmp_path / "result.json")
+    wanted = replace(asked(text), file_system=type_)
+    assert (not list(completeness.faults(measurements.read(path), wanted))) is valid
 
 
 def written_again(**keys: Any) -> Workload:
@@ -332,38 +260,15 @@ def test_a_dump_must_grow_files_only_by_what_is_new(files: str, lost: int, tmp_p
     p, third = 16 * 4 * 256 * 8, 16 * 6 * 256 * 8
     for dump, grown in zip(played_dumps, [p, p - lost, third], strict=True):
         dump["file_bytes"] = None if files == "update" else grown
-    found = faults_of(row, text, tmp_path)
+    faults_ = faults_of(row, text, tmp_path)
     fault = "repetitions[0].checkpoint.dumps[1]: its files lack 1 bytes"
-    assert found == ([fault] if lost and files != "update" else [])
-
-
-@pytest.mark.parametrize(
-    ("type_", "on", "good"),
-    [
-        ("disk", "ext4", True),
-        ("disk", "overlayfs", True),
-        ("disk", "tmpfs", False),
-        ("lustre", "lustre", True),
-        ("lustre", "nfs", False),
-    ],
-)
-def test_file_system_is_the_one_of_the_partition(
-    type_: str, on: str, good: bool, tmp_path: Path
-) -> None:
-    text = sample().to_text()
-    path = tmp_path / "result.json"
-    path.write_text(json.dumps(played(text, "posix", 0.1, on)))
-    found = list(
-        completeness.faults(measurements.read(path), replace(asked(text), file_system=type_))
-    )
-    assert (found == []) is good
+    assert faults_ == ([fault] if lost and files != "update" else [])
 
 
 def test_verdict_states_the_exact_error(tmp_path: Path) -> None:
     row = played(sample().to_text(), "posix", 0.1, "tmpfs")
-    the_dump(row)["bytes"] -= 8653  # of 884,736
-    path = tmp_path / "result.json"
-    path.write_text(json.dumps(row))
+    row["repetitions"][0]["streams"][0]["dumps"][1]["bytes"] -= 8653  # of 884,736
+    path = results.write(row, tmp_path / "result.json")
     said("dumps-streams-ranks-bytes", completeness.verdict(measurements.read(path)))
 
 
@@ -459,16 +364,16 @@ class Session:
 
 @pytest.fixture
 def titan(tmp_path: Path) -> Session:
-    made = Session(tmp_path, sample())
-    made.program("understudy-replay", LISTED)
-    return made
+    session_ = Session(tmp_path, sample())
+    session_.program("understudy-replay", LISTED)
+    return session_
 
 
 def cases(printed: str) -> tuple[int, int, int]:
     """How many cases ran, failed and were skipped, as ReFrame counts them."""
-    found = re.search(r"Ran (\d+)/\d+ test case.*\((\d+) failure.*, (\d+) skipped", printed)
-    assert found, printed
-    ran, failed, skipped = map(int, found.groups())
+    match = re.search(r"Ran (\d+)/\d+ test case.*\((\d+) failure.*, (\d+) skipped", printed)
+    assert match, printed
+    ran, failed, skipped = map(int, match.groups())
     return ran, failed, skipped
 
 
@@ -494,12 +399,7 @@ def test_titan_gets_the_scripts_of_the_study(titan: Session) -> None:
 
 
 @pytest.mark.parametrize(
-    ("ranks", "nodes", "counts"),
-    [
-        (16, 1, [1, 16]),
-        (65 * 16, 65, [65, 1008]),
-        (32768, 2048, [1008]),
-    ],
+    ("ranks", "nodes", "counts"), [(16, 1, [1, 16]), (65 * 16, 65, [65, 1008])]
 )
 def test_stripe_counts_follow_nodes_and_cores(
     titan: Session, ranks: int, nodes: int, counts: list[int]
@@ -507,16 +407,15 @@ def test_stripe_counts_follow_nodes_and_cores(
     done = titan.run("--dry-run", "--system=titan", "-S", "scaling=weak", "-S", f"ranks={ranks}")
     assert done.returncode == 0, done.stdout + done.stderr
     scripts = "\n".join(titan.scripts())
-    asked = re.findall(r"understudy-replay .* --stripe-count (\d+) ", scripts)
-    assert sorted(map(int, asked)) == counts
+    given = re.findall(r"understudy-replay .* --stripe-count (\d+) ", scripts)
+    assert sorted(map(int, given)) == counts
     assert scripts.count(f"#PBS -l nodes={nodes}:ppn=16\n") == scripts.count("#!/bin/bash")
 
 
 def test_too_many_ranks_are_skipped_with_the_reason(titan: Session) -> None:
     ranks = 16 * 18689
     done = titan.run("--dry-run", "--system=titan", "-S", "scaling=weak", "-S", f"ranks={ranks}")
-    ran, failed, skipped = cases(done.stdout)
-    assert (ran, failed, skipped) == (0, 0, 3 * len(METHODS) + 2)
+    assert cases(done.stdout) == (0, 0, 3 * len(METHODS) + 2)
     said("ranks-need-nodes-titan", done.stdout, ranks=ranks)
 
 
@@ -526,25 +425,6 @@ def test_a_real_run_without_the_batch_system_ends_with_one_message(titan: Sessio
     assert done.returncode == 1
     said("system-titan-needs-qsub", done.stderr)
     assert "RUN" not in done.stdout
-
-
-@pytest.mark.parametrize(
-    ("variables", "message"),
-    [
-        (
-            ["ranks=8"],
-            "scaling=none with ranks=8: give both, as in -S scaling=weak -S ranks=64; "
-            "for another check, name it, as in -S Ior.ranks=64",
-        ),
-        (["scaling=wide", "ranks=8"], "scaling rule 'wide': expected strong or weak"),
-    ],
-)
-def test_an_invalid_variable_ends_with_one_message(
-    titan: Session, variables: list[str], message: str
-) -> None:
-    done = titan.run("-l", "--system=titan", *(a for v in variables for a in ("-S", v)))
-    assert done.returncode == 1
-    assert done.stderr == f"understudy: {message}\n"
 
 
 def test_the_mode_accept_warns_of_cases_that_fit_into_memory(here: Session) -> None:
@@ -559,12 +439,12 @@ def test_the_mode_accept_warns_of_cases_that_fit_into_memory(here: Session) -> N
     assert "warning" not in here.run(*small, *large, names="^Ior").stderr
 
 
-@pytest.mark.parametrize("name", ["Ior", "Mdtest", "Overhead"])
-def test_a_check_that_is_not_selected_refuses_no_value(titan: Session, name: str) -> None:
-    done = titan.run("-l", "--system=titan", "-S", "ranks=2", names=f"^{name}")
+def test_a_check_that_is_not_selected_refuses_no_value(titan: Session) -> None:
+    names = ("Ior", "Mdtest", "Overhead")
+    done = titan.run("-l", "--system=titan", "-S", "ranks=2", names=f"^({'|'.join(names)})")
     assert done.returncode == 0, done.stderr
-    assert f"- {name} " in done.stdout and "give both" not in done.stderr
-    done = titan.run("-l", "--system=titan", "-S", "ranks=2", names=f"^(Replay|{name})")
+    assert all(f"- {name} " in done.stdout for name in names) and "give both" not in done.stderr
+    done = titan.run("-l", "--system=titan", "-S", "ranks=2", names="^(Replay|Ior)")
     assert done.returncode == 1
     assert said("scaling-none-ranks-give", done.stderr) and done.stderr.count("\n") == 1
 
@@ -581,7 +461,6 @@ def test_a_check_that_is_not_selected_refuses_no_value(titan: Session, name: str
             "/understudy-replay --list: failed with exit status 3: no MPI",
         ),
         ("echo posix: yes", "/understudy-replay --list: expected a line '<method> available' or"),
-        ("", "/understudy-replay --list: expected a line '<method> available' or"),
     ],
 )
 def test_without_a_working_player_the_session_ends_with_one_message(
@@ -603,35 +482,14 @@ def test_methods_are_those_that_the_player_lists(titan: Session) -> None:
     assert set(re.findall(r"%method=(\w+)", done.stdout)) == {"daos"}
 
 
-@pytest.mark.parametrize(
-    ("variable", "name"),
-    [
-        ("Fidelity.tolerance=0.2", "tolerance_percent"),
-        ("Skel.tolerance=20", "tolerance_percent"),
-        ("Schedule.tolerance=2", "pauses_tolerance_percent"),
-        ("Simulation.mean_tolerance=0.2", "mean_tolerance_percent"),
-        ("Simulation.max_tolerance=1", "max_tolerance_percent"),
-    ],
-)
-def test_a_former_variable_ends_with_one_message_that_names_the_new_one(
-    titan: Session, variable: str, name: str
-) -> None:
-    done = titan.run("-l", "--system=localhost", "-S", variable)
-    given = variable.partition(".")[2]
-    assert (done.returncode, done.stderr) == (
-        1,
-        f"understudy: -S {given}: the variable is now {name}, in percent\n",
-    )
-
-
 @pytest.fixture
 def here(tmp_path: Path) -> Session:
     """The host itself; its mpirun does not start the player but leaves a prepared result, as if
     the job had made it."""
-    made = Session(tmp_path, sample())
-    made.program("mpirun", f"{of_this_job(tmp_path / 'made.json')} >result.json")
-    made.program("understudy-replay", LISTED)
-    return made
+    session_ = Session(tmp_path, sample())
+    session_.program("mpirun", f"{of_this_job(tmp_path / 'made.json')} >result.json")
+    session_.program("understudy-replay", LISTED)
+    return session_
 
 
 def leave(session: Session, row: dict[str, Any]) -> None:
@@ -651,31 +509,76 @@ def replay_here(session: Session, *arguments: str) -> subprocess.CompletedProces
 
 
 def test_a_faithful_replay_passes_with_its_verdict(here: Session) -> None:
+    """A later session replaces no record, and adds to a performance log without escapes, which
+    collectors of logs and cron read: output that is no terminal has no colours."""
     leave(here, played(here.text, "posix", 0.1, "tmpfs"))
-    done = replay_here(here)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert cases(done.stdout) == (1, 0, 0)
-    said("verdict-sample-posix-localhost", done.stdout)
-    assert re.search(
-        r"P: checkpoint_bandwidth: 6\.597\d* MiB/s", done.stdout
-    )  # 622,592 B in 0.09 s
-    kept = here.folder / "reframe/output/localhost/tmpfs/mpi"
-    names = sorted(p.name for p in kept.glob("*/*.json"))
+    del here.environment["RFM_COLORIZE"]
+    for _ in range(2):
+        done = replay_here(here)
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert cases(done.stdout) == (1, 0, 0) and "\x1b" not in done.stdout + done.stderr
+        said("verdict-sample-posix-localhost", done.stdout)
+        assert re.search(r"P: checkpoint_bandwidth: 6\.597\d* MiB/s", done.stdout)
+    names = sorted(
+        p.name for p in (here.folder / "reframe/output/localhost/tmpfs/mpi").glob("*/*.json")
+    )
     assert names == ["result.json", "run.json", "workload.json"]
+    kept = [runs.load(path) for path in (here.folder / "out" / "records").glob("*/*.json.gz")]
+    assert len({run.identity.session for run in kept}) == 2
+    assert record_of(here, "output") in kept
+    [log] = (here.folder / "out").rglob("perflogs/localhost/tmpfs/*/Replay.log")
+    head, *lines = log.read_text().splitlines()
+    assert "checkpoint_bandwidth_value|checkpoint_bandwidth_unit" in head
+    assert len(lines) == 2 and all(line.count("|") == head.count("|") for line in lines)
 
 
-@pytest.mark.parametrize("spoil", [lose_bytes, lose_stream], ids=lambda f: f.__name__)
-def test_a_check_fails_with_the_fault(
-    spoil: Callable[[dict[str, Any]], None], here: Session
-) -> None:
-    row = played(here.text, "posix", 0.1, "tmpfs")
-    spoil(row)
-    leave(here, row)
+@pytest.mark.parametrize("fault", ["bytes", "stream"])
+def test_a_check_fails_with_the_fault(fault: str, here: Session) -> None:
+    leave(here, spoiled(played(here.text, "posix", 0.1, "tmpfs"), fault))
     done = replay_here(here)
     assert done.returncode == 1
     assert cases(done.stdout) == (1, 1, 0)
-    said("verdict-sample-posix-localhost-2", done.stdout, spoil=FAULTS[spoil])
-    said("sanity-error-result-json", done.stdout, spoil=FAULTS[spoil])
+    said("verdict-sample-posix-localhost-2", done.stdout, spoil=FAULTS[fault][1])
+    said("sanity-error-result-json", done.stdout, spoil=FAULTS[fault][1])
+    run = record_of(here, "stage")
+    assert run.failed and run.producer.exit_status == 0
+    assert run.producer.failure == f"result.json: {FAULTS[fault][1]}"
+
+
+WAITS, HANGS = (
+    f"understudy: rank {rank} on n1: no progress for 9 s: stream field, dump 1, {where}"
+    for rank, where in ((1, "waits for other ranks"), (0, "write, call 1"))
+)
+GONE, FULL = (
+    "understudy: rank 4 on n7: posix: cannot open /s/a: No such file or directory (posix.c:1)",
+    "understudy: rank 0 on n5: posix: cannot write /s/a: No space left on device (posix.c:2)",
+)
+
+
+@pytest.mark.parametrize(
+    ("messages", "told"),
+    [
+        (["understudy: -t: 4m: expected 4MiB, 4MB or bytes"], ""),
+        ([GONE, FULL], FULL),
+        ([WAITS, HANGS], f"{HANGS}; nothing from ranks 2, 3, 4, 5 and 10 more"),
+    ],
+    ids=["the only message", "not a file that another rank removed", "the rank that hangs"],
+)
+def test_a_failed_run_leaves_its_record_with_the_cause(
+    messages: list[str], told: str, here: Session
+) -> None:
+    text = " ".join(f"'{message}'" for message in messages)
+    here.program("mpirun", f"printf '%s\\n' {text} >&2; exit 2")
+    done = replay_here(here)
+    assert done.returncode == 1
+    message = f"job ended with status 2: {told or messages[0]}"
+    assert message in done.stdout
+    run = record_of(here, "stage")
+    assert run.failed and run.measurement is None and run.samples == ()
+    assert run.producer.exit_status == 2
+    assert message in str(run.producer.failure)
+    assert run.place.partition == "tmpfs" and run.storage.mount_point == "/dev/shm"
+    assert run.producer.command_line[0] == "understudy-replay"
 
 
 @pytest.mark.parametrize("stale", ["started", "directory"])
@@ -683,17 +586,12 @@ def test_a_measurement_of_another_job_fails(stale: str, here: Session) -> None:
     """Even with all of the bytes: this job moved none."""
     leave(here, played(here.text, "posix", 0.1, "tmpfs"))
     [other] = {"started", "directory"} - {stale}
-    made = of_this_job(here.folder / "made.json", other)
-    here.program("mpirun", f"{made} >result.json")
+    result = of_this_job(here.folder / "made.json", other)
+    here.program("mpirun", f"{result} >result.json")
     done = replay_here(here)
     assert done.returncode == 1 and cases(done.stdout) == (1, 1, 0)
     said("result-json-environment-expected", done.stdout, stale=stale)
     assert record_of(here, "stage").failed
-
-
-def test_an_empty_measurement_fails(here: Session) -> None:
-    leave(here, {})
-    assert "schema: expected understudy/<kind>/<n>, found nothing" in replay_here(here).stdout
 
 
 def record_of(session: Session, folder: str) -> runs.Run:
@@ -755,74 +653,6 @@ def test_a_run_leaves_its_record(here: Session) -> None:
     assert len(asked) == 2 and len(set(asked)) == 1  # the run directory, before and after
 
 
-def test_a_session_leaves_a_performance_log_without_escapes(here: Session) -> None:
-    """What collectors of logs and cron read: output that is no terminal has no colours."""
-    leave(here, played(here.text, "posix", 0.1, "tmpfs"))
-    del here.environment["RFM_COLORIZE"]
-    for _ in range(2):
-        done = replay_here(here)
-        assert done.returncode == 0 and "\x1b" not in done.stdout + done.stderr
-    [log] = (here.folder / "out").rglob("perflogs/localhost/tmpfs/*/Replay.log")
-    head, *lines = log.read_text().splitlines()
-    assert "checkpoint_bandwidth_value|checkpoint_bandwidth_unit" in head
-    assert len(lines) == 2 and all(line.count("|") == head.count("|") for line in lines)
-
-
-def test_a_later_session_replaces_no_record(here: Session) -> None:
-    leave(here, played(here.text, "posix", 0.1, "tmpfs"))
-    for _ in range(2):
-        assert replay_here(here).returncode == 0
-    kept = [runs.load(path) for path in (here.folder / "out" / "records").glob("*/*.json.gz")]
-    assert len({run.identity.session for run in kept}) == 2
-    assert record_of(here, "output") in kept
-
-
-def test_a_failed_run_leaves_its_record_with_the_error_message(here: Session) -> None:
-    here.program("mpirun", "echo 'understudy: -t: 4m: expected 4MiB, 4MB or bytes' >&2; exit 2")
-    done = replay_here(here)
-    assert done.returncode == 1
-    message = "ended with status 2: understudy: -t: 4m: expected 4MiB, 4MB or bytes"
-    assert message in done.stdout
-    run = record_of(here, "stage")
-    assert run.failed and run.measurement is None and run.samples == ()
-    assert run.producer.exit_status == 2
-    assert message in str(run.producer.failure)
-    assert run.place.partition == "tmpfs" and run.storage.mount_point == "/dev/shm"
-    assert run.producer.command_line[0] == "understudy-replay"
-
-
-def test_a_file_that_another_rank_removed_is_not_the_cause(here: Session) -> None:
-    told = (
-        "understudy: rank 4 on n7: posix: cannot open /s/a: No such file or directory (posix.c:1)",
-        "understudy: rank 0 on n5: posix: cannot write /s/a: No space left on device (posix.c:2)",
-    )
-    here.program("mpirun", f"printf '%s\\n' '{told[0]}' '{told[1]}' >&2; exit 1")
-    done = replay_here(here)
-    assert done.returncode == 1
-    said("verdict-sample-posix-localhost-3", done.stdout, told=told[1])
-
-
-def test_the_rank_that_others_wait_for_is_told(here: Session) -> None:
-    waits, hangs = (
-        f"understudy: rank {rank} on n1: no progress for 9 s: stream field, dump 1, {where}"
-        for rank, where in ((1, "waits for other ranks"), (0, "write, call 1"))
-    )
-    here.program("mpirun", f"printf '%s\\n' '{waits}' '{hangs}' >&2; exit 1")
-    done = replay_here(here)
-    told = f"{hangs}; nothing from ranks 2, 3, 4, 5 and 10 more"
-    said("job-ended-status", done.stdout, told=told)
-
-
-def test_a_measurement_that_proves_no_work_is_recorded_as_failed(here: Session) -> None:
-    row = played(here.text, "posix", 0.1, "tmpfs")
-    lose_bytes(row)
-    leave(here, row)
-    assert replay_here(here).returncode == 1
-    run = record_of(here, "stage")
-    assert run.failed and run.producer.exit_status == 0
-    assert run.producer.failure == f"result.json: {FAULTS[lose_bytes]}"
-
-
 def test_runs_in_output_and_stage_count_once(here: Session) -> None:
     leave(here, played(here.text, "posix", 0.1, "tmpfs"))
     assert replay_here(here).returncode == 0
@@ -833,8 +663,8 @@ def test_runs_in_output_and_stage_count_once(here: Session) -> None:
     assert done.returncode == 1
     [kept] = (here.folder / "reframe" / "output").rglob("run.json")
     shutil.copytree(kept.parent, here.folder / "reframe" / "stage" / "again")
-    found = producers.load_all(producers.find([here.folder / "reframe"]))
-    assert sorted(run.failed for _, run in found) == [False, True]
+    paths = producers.load_all(producers.find([here.folder / "reframe"]))
+    assert sorted(run.failed for _, run in paths) == [False, True]
 
 
 def test_a_layout_that_is_not_given_ends_the_job(here: Session) -> None:
@@ -887,60 +717,32 @@ def test_no_data_stay_behind(here: Session) -> None:
     assert data.name.startswith("understudy.") and not data.exists()
 
 
-REFERENCE = """\
-Replay:
-  $index: [$partition, workload, method]
-  localhost:tmpfs:
-    sample:
-      posix:
-        checkpoint_bandwidth: [{bandwidth}, -0.1, null, MiB/s]
-"""
-
-
-@pytest.mark.parametrize(("bandwidth", "status"), [(7, 0), (70, 1)])
-def test_a_reference_is_met_or_fails(here: Session, bandwidth: int, status: int) -> None:
-    leave(here, played(here.text, "posix", 0.1, "tmpfs"))
-    (here.folder / "localhost.yaml").write_text(REFERENCE.format(bandwidth=bandwidth))
-    here.environment["RFM_REFERENCE_PREFIX"] = str(here.folder)
-    done = replay_here(here)
-    assert done.returncode == status, done.stdout
-    assert ("failed to meet reference(s): checkpoint_bandwidth=6.597" in done.stdout) is bool(
-        status
-    )
-
-
-@pytest.mark.parametrize(
-    ("spoil", "bandwidth", "message"),
-    [
-        ("", 7, None),
-        ("", 70, "failed to meet reference(s): checkpoint_bandwidth=6.597"),
-        (
-            "0",
-            7,
-            "no reference for checkpoint_bandwidth, viz_bandwidth, elapsed on localhost:tmpfs "
-            "under condition {key}; understudy references",
-        ),
-    ],
-)
-def test_references_hold_under_their_condition(
-    here: Session, spoil: str, bandwidth: int, message: str | None
-) -> None:
+def test_references_hold_under_their_condition(here: Session) -> None:
     leave(here, played(here.text, "posix", 0.1, "tmpfs"))
     here.environment["RFM_REFERENCE_PREFIX"] = str(here.folder)
     accept = ("-S", "Replay.require_reference=1")
     said("no-reference-checkpoint-bandwidth", replay_here(here, *accept).stdout)
     [record] = (here.folder / "out" / "records").rglob("*.json.gz")
     key = site_references.condition(runs.load(record))
-    names = {
-        "checkpoint_bandwidth": [bandwidth, -0.1, None, "MiB/s"],
-        "viz_bandwidth": [0.01, -0.1, None, "MiB/s"],
-        "elapsed": [2, None, 0.1, "s"],
-    }
-    section = {"$index": ["$partition", "condition"], "localhost:tmpfs": {key + spoil: names}}
-    (here.folder / "localhost.yaml").write_text(yaml.safe_dump({"Replay": section}))
-    done = replay_here(here, *accept)
-    assert done.returncode == (message is not None), done.stdout + done.stderr
-    assert message is None or message.format(key=key) in done.stdout
+    other = (
+        "no reference for checkpoint_bandwidth, viz_bandwidth, elapsed on localhost:tmpfs "
+        f"under condition {key}; understudy references"
+    )
+    for condition, bandwidth, message in (
+        (key, 7, ""),
+        (key, 70, "failed to meet reference(s): checkpoint_bandwidth=6.597"),
+        (f"{key}0", 7, other),
+    ):
+        names = {
+            "checkpoint_bandwidth": [bandwidth, -0.1, None, "MiB/s"],
+            "viz_bandwidth": [0.01, -0.1, None, "MiB/s"],
+            "elapsed": [2, None, 0.1, "s"],
+        }
+        section = {"$index": ["$partition", "condition"], "localhost:tmpfs": {condition: names}}
+        (here.folder / "localhost.yaml").write_text(yaml.safe_dump({"Replay": section}))
+        done = replay_here(here, *accept)
+        assert done.returncode == bool(message), done.stdout + done.stderr
+        assert message in done.stdout
     dry = here.run("--dry-run", "--system=localhost:tmpfs", "-E", "method == 'posix'", *accept)
     assert dry.returncode == 0, dry.stdout  # it measures nothing, and the names are known
 
@@ -957,18 +759,17 @@ def test_the_mode_accept_demands_references(here: Session) -> None:
 @pytest.mark.parametrize(
     ("growth", "percent", "status"),
     [
-        (1.0, 10, 0),
         (1.09, 10, 0),
         (1.11, 10, 1),
         (1.11, 12, 0),
-        (1.01, 0.5, 1),
     ],
 )
 def test_volume_may_differ_by_the_tolerance(
     here: Session, growth: float, percent: float, status: int
 ) -> None:
     row = played(here.text, None, 0.1, "tmpfs")
-    the_dump(row)["file_bytes"] = round(the_dump(row)["file_bytes"] * growth)
+    dump = row["repetitions"][0]["streams"][0]["dumps"][1]
+    dump["file_bytes"] = round(dump["file_bytes"] * growth)
     leave(here, row)
     done = here.run(
         "-r",
@@ -1037,8 +838,8 @@ def stated_here(tmp_path: Path) -> Session:
     """As `here`, with a simulation of which the sample is the workload."""
     row = small_simulation()
     text = json.dumps(row)
-    made = simulation.workload_of(strict.parse(Simulation, text, "sample"), "sample")
-    session = Session(tmp_path, made)
+    result = simulation.workload_of(strict.parse(Simulation, text, "sample"), "sample")
+    session = Session(tmp_path, result)
     session.program("mpirun", f"{of_this_job(tmp_path / 'made.json')} >result.json")
     session.program("understudy-replay", LISTED)
     (tmp_path / "simulations").mkdir()
@@ -1052,21 +853,22 @@ def hold_against_stated(session: Session, *arguments: str) -> subprocess.Complet
 
 
 @pytest.mark.parametrize(
-    ("stream", "dump", "container", "missed"),
+    ("containers", "missed"),  # of the first checkpoint, and of the last state
     [
-        (0, 0, 0, None),
-        (0, 0, 23_900, None),  # of 8 MB: 0.3 %, the mean 0.1 %
-        (0, 0, 24_100, "checkpoint_mean_error=0.1004"),
-        (0, 0, 40_100, "checkpoint_max_error=0.50125"),
-        (1, 3, 15_900, None),  # of 16 MB: 0.1 %
-        (1, 3, 16_100, "total_error=0.1006"),
+        ((23_900, 0), None),  # of 8 MB: 0.3 %, the mean 0.1 %
+        ((0, 15_900), None),  # of 16 MB: 0.1 %
+        ((24_100, 0), "checkpoint_mean_error=0.1004"),
+        ((40_100, 0), "checkpoint_max_error=0.50125"),
+        ((0, 16_100), "total_error=0.1006"),
     ],
 )
 def test_sizes_are_held_against_those_stated(
-    stated_here: Session, stream: int, dump: int, container: int, missed: str | None
+    stated_here: Session, containers: tuple[int, int], missed: str | None
 ) -> None:
     row = played(stated_here.text, None, 0.0, "ext4")
-    row["repetitions"][0]["streams"][stream]["dumps"][dump]["file_bytes"] += container
+    checkpoints, states = row["repetitions"][0]["streams"]
+    checkpoints["dumps"][0]["file_bytes"] += containers[0]
+    states["dumps"][3]["file_bytes"] += containers[1]
     leave(stated_here, row)
     done = hold_against_stated(stated_here)
     assert cases(done.stdout) == (1, int(missed is not None), 0), done.stdout
@@ -1132,7 +934,7 @@ def test_the_limits_of_a_partition_can_be_raised(
     assert reason is None or f"[{reason}" in done.stdout
 
 
-@pytest.mark.parametrize(("late", "error"), [(0.0, None), (0.149, None), (0.151, "1.006")])
+@pytest.mark.parametrize(("late", "error"), [(0.149, None), (0.151, "1.006")])
 def test_pauses_are_held_against_the_schedule(
     stated_here: Session, late: float, error: str | None
 ) -> None:
@@ -1166,10 +968,12 @@ def test_a_simulation_passes_for_real(stated_here: Session) -> None:
     stated_here.environment["PATH"] = f"{BUILD_BIN}:{os.environ['PATH']}"
     done = hold_against_stated(stated_here)
     assert done.returncode == 0 and cases(done.stdout) == (1, 0, 0), done.stdout
-    found = dict(re.findall(r"P: (\w+): ([\d.e-]+) %", done.stdout))
-    assert float(found["payload_error"]) == 0
-    assert 0 < float(found["checkpoint_mean_error"]) <= float(found["checkpoint_max_error"]) < 0.1
-    assert 0 < float(found["state_error"]) < float(found["total_error"]) < 0.1
+    matches = dict(re.findall(r"P: (\w+): ([\d.e-]+) %", done.stdout))
+    assert float(matches["payload_error"]) == 0
+    assert (
+        0 < float(matches["checkpoint_mean_error"]) <= float(matches["checkpoint_max_error"]) < 0.1
+    )
+    assert 0 < float(matches["state_error"]) < float(matches["total_error"]) < 0.1
     done = stated_here.run(
         "-r",
         "--system=localhost:disk",
