@@ -55,14 +55,14 @@ def written(row: dict[str, Any], folder: Path, name: str = "result.json") -> Pat
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_summary_of_ior_is_a_measurement(version: str, tmp_path: Path) -> None:
     summary = GOLDEN / f"ior-{version}.json"
-    found = ior.read(written(of_ior(summary), tmp_path))
-    assert found.environment.libraries == {"ior": version}
-    assert (found.environment.ranks, len(found.environment.nodes)) == (4, 1)
-    assert (found.options["transferSize"], found.options["blockSize"]) == (262144, 1048576)
+    whole = ior.read(written(of_ior(summary), tmp_path))
+    assert whole.environment.libraries == {"ior": version}
+    assert (whole.environment.ranks, len(whole.environment.nodes)) == (4, 1)
+    assert (whole.options["transferSize"], whole.options["blockSize"]) == (262144, 1048576)
     [test] = json.loads(summary.read_text())["tests"]
     results = test["Results"][0] if version == "3.3.0" else test["Results"]
     stated = {row["access"]: row for row in results if row["access"] != "remove"}
-    values = {(r.operation, r.metric): r.value for r in found.rates}
+    values = {(r.operation, r.metric): r.value for r in whole.rates}
     assert set(stated) == {"write", "read"}
     for operation, row in stated.items():
         assert values[operation, "bandwidth_bytes_per_s"] == row["bwMiB"] * (1 << 20)
@@ -88,14 +88,14 @@ def test_the_table_of_mdtest_is_a_measurement(version: str, case: str, tmp_path:
     [command] = (line for line in lines if line.startswith("Command line used"))
     given = [word.strip("'") for word in command.split("mdtest ")[1].split()]
     assert given[2:-6] == Mdtest.cases[case].split()
-    found = mdtest.read(written(of_mdtest(path), tmp_path))
+    result = mdtest.read(written(of_mdtest(path), tmp_path))
     first = next(i for i, line in enumerate(lines) if line.startswith("SUMMARY rate"))
     table = [line.replace(":", " ").split() for line in lines[first + 3 : first + 9]]
-    assert [(r.operation, r.value) for r in found.rates] == [
+    assert [(r.operation, r.value) for r in result.rates] == [
         (" ".join(row[:2]), float(row[3])) for row in table
     ]
-    assert tuple(r.operation for r in found.rates) == OPERATIONS
-    assert found.environment.libraries == {"mdtest": version.replace("-dev", "+dev")}
+    assert tuple(r.operation for r in result.rates) == OPERATIONS
+    assert result.environment.libraries == {"mdtest": version.replace("-dev", "+dev")}
 
 
 @pytest.mark.parametrize(
@@ -121,11 +121,11 @@ def test_records_with_times_for_rates_are_left_out(tmp_path: Path) -> None:
     row = of_mdtest(GOLDEN / "mdtest-4.0.0-easy.txt")
     folder = record(tmp_path / "a", row, "mdtest", "s")
     kept = folder / "run.json"
-    made = json.loads(kept.read_text())
-    made["measurement"]["rates"] += [
-        rate | {"value": 0.001} for rate in made["measurement"]["rates"][:4]
+    row_ = json.loads(kept.read_text())
+    row_["measurement"]["rates"] += [
+        rate | {"value": 0.001} for rate in row_["measurement"]["rates"][:4]
     ]
-    kept.write_text(json.dumps(made))
+    kept.write_text(json.dumps(row_))
     with raises(UnderstudyError, "rates-file-creation-expected"):
         producers.load(kept)
 
@@ -162,13 +162,13 @@ def test_several_iterations_of_mdtest_are_refused(tmp_path: Path) -> None:
 
 def record(folder: Path, row: dict[str, Any], case: str, session: str, **more: Any) -> Path:
     folder.mkdir()
-    made = producers.record(
+    run = producers.record(
         written(row, folder),
         place=Place(system="here", partition="disk"),
         identity=Identity(case=case, session=session),
         **more,
     )
-    runs.write(folder / "run.json", made)
+    runs.write(folder / "run.json", run)
     return folder
 
 
@@ -179,13 +179,13 @@ def test_figures_of_one_condition_are_pooled_and_others_are_not(tmp_path: Path) 
         row["rates"][0]["value"] = float(1 + k)
     rows[2]["options"]["transferSize"] = 4096
     folders = [record(tmp_path / str(k), row, "ior", "s") for k, row in enumerate(rows)]
-    found = [producers.load(folder / "run.json") for folder in folders]
-    made = [r for r in benchmarks.rows(found) if r.operation == "write"]
-    assert sorted((r.values.n, r.values.low, r.values.high) for r in made) == [
+    run = [producers.load(folder / "run.json") for folder in folders]
+    items = [r for r in benchmarks.rows(run) if r.operation == "write"]
+    assert sorted((r.values.n, r.values.low, r.values.high) for r in items) == [
         (1, 3.0, 3.0),
         (2, 1.0, 2.0),
     ]
-    assert len({r.condition for r in made}) == 2
+    assert len({r.condition for r in items}) == 2
 
 
 def test_the_page_shows_benchmarks_and_counts_failed_ones(tmp_path: Path) -> None:
@@ -299,10 +299,10 @@ def test_ior_that_contradicts_itself_is_refused(
     spoil: Callable[[dict[str, Any]], object], told: str | None, tmp_path: Path
 ) -> None:
     """A time of 0 tells nothing: such a run is too short to be judged."""
-    found = json.loads((GOLDEN / "ior-4.0.0.json").read_text())
-    spoil(found["tests"][0])
+    row = json.loads((GOLDEN / "ior-4.0.0.json").read_text())
+    spoil(row["tests"][0])
     path = tmp_path / "summary.json"
-    path.write_text(json.dumps(found))
+    path.write_text(json.dumps(row))
     command = ["ior", "-a", "POSIX"]
     if told is None:
         assert ior.of_summary(path, name="x", started=STARTED, command_line=command)

@@ -80,7 +80,7 @@ def root(node: ast.expr) -> str | None:
     return node.id if isinstance(node, ast.Name) else None
 
 
-def internals(tree: ast.Module, own: set[str]) -> Iterator[str]:
+def internals(tree: ast.Module, value_: set[str]) -> Iterator[str]:
     """What a module uses of ReFrame beyond its public interface."""
     local_names = set()
     for module, name, local_name in imported(tree):
@@ -95,7 +95,7 @@ def internals(tree: ast.Module, own: set[str]) -> Iterator[str]:
                     yield f"frames: {name}"
             case ast.Attribute(attr=name, value=value, ctx=context):
                 private = name.startswith("_") and not name.endswith("__")
-                if private and name not in own and root(value) not in STANDARD:
+                if private and name not in value_ and root(value) not in STANDARD:
                     yield f"attribute {name}"
                 elif isinstance(context, ast.Store) and root(value) in local_names:
                     yield f"assignment to {root(value)}.….{name}"
@@ -108,11 +108,11 @@ def internals(tree: ast.Module, own: set[str]) -> Iterator[str]:
 
 def test_one_module_touches_internals_of_reframe() -> None:
     trees = sources()
-    own = {name for tree in trees.values() for name in defined(tree)}
+    names = {name for tree in trees.values() for name in defined(tree)}
     uses = [
         f"{path.relative_to(ROOT)}: {use}"
         for path, tree in trees.items()
-        for use in internals(tree, own)
+        for use in internals(tree, names)
     ]
     assert uses == []
 
