@@ -96,11 +96,14 @@ def test_each_side_is_first_once_in_two_turns() -> None:
     for number in range(100):
         name = f"c{number}"
         orders = [sessions.order(name, turn) for turn in range(1, 9)]
-        assert all(set(one) == {"before", "after"} for one in orders)
-        pairs = [(one[0], other[0]) for one, other in zip(orders[::2], orders[1::2], strict=True)]
-        assert all(one != other for one, other in pairs)
+        assert all(set(side_name) == {"before", "after"} for side_name in orders)
+        pairs = [
+            (side_name[0], other[0])
+            for side_name, other in zip(orders[::2], orders[1::2], strict=True)
+        ]
+        assert all(side_name != other for side_name, other in pairs)
         assert orders == [sessions.order(name, turn) for turn in range(1, 9)], "it can be resumed"
-        firsts.add(tuple(one for one, _ in pairs))
+        firsts.add(tuple(side_name for side_name, _ in pairs))
     assert len(firsts) == 16, "every order of four pairs is drawn"
 
 
@@ -108,9 +111,9 @@ def test_the_sides_run_in_turn(stand_in: Path) -> None:
     done = campaign("--after", "SCRATCH=/mnt/new", turns=4)
     assert done.exit_code == 0, done.stderr
     wanted = [
-        f"c-{one} {n} {'/mnt/new' if one == 'after' else os.environ.get('SCRATCH', '')}"
+        f"c-{side_name} {n} {'/mnt/new' if side_name == 'after' else os.environ.get('SCRATCH', '')}"
         for n in range(1, 5)
-        for one in sessions.order("c", n)
+        for side_name in sessions.order("c", n)
     ]
     assert started(stand_in) == wanted
     said("turns-done-seed", done.stderr, seed=sessions.seed("c"))
@@ -286,15 +289,15 @@ def test_partitions_are_compared_end_to_end(here: Path) -> None:
     assert done.exit_code == 0, done.output
     rows = list(index.of_folder().select(("campaign", "turn", "partition", "failed")))
     wanted = [
-        (f"c-{one}", f"c/{turn}", {"before": "tmpfs", "after": "disk"}[one], 0)
+        (f"c-{side_name}", f"c/{turn}", {"before": "tmpfs", "after": "disk"}[side_name], 0)
         for turn in (1, 2)
-        for one in sessions.order("c", turn)
+        for side_name in sessions.order("c", turn)
     ]
     assert rows == wanted
     assert " --across place.partition " in done.stdout and " storage.type" in done.stdout
-    found = json.loads(CliRunner().invoke(main, [*shlex.split(done.stdout)[1:], "--json"]).stdout)
-    assert found["not_compared"] == [] and len(found["verdicts"]) == 2
-    assert {tuple(one["nights"]) for one in found["verdicts"]} == {(2, 2)}
+    done_ = json.loads(CliRunner().invoke(main, [*shlex.split(done.stdout)[1:], "--json"]).stdout)
+    assert done_["not_compared"] == [] and len(done_["verdicts"]) == 2
+    assert {tuple(side_name["nights"]) for side_name in done_["verdicts"]} == {(2, 2)}
 
 
 def test_what_reframe_refuses_is_told_in_its_words(here: Path) -> None:

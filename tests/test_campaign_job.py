@@ -120,16 +120,16 @@ def test_all_turns_run_in_one_job(star: Path) -> None:
     assert "--nodes=2\n--ntasks=4\n--ntasks-per-node=2\n" in steps
     rows = list(index.of_folder().select(("campaign", "turn", "system", "partition", "failed")))
     assert rows == [
-        (f"c-{one}", f"c/{turn}", "star", {"before": "old", "after": "new"}[one], 0)
+        (f"c-{side_name}", f"c/{turn}", "star", {"before": "old", "after": "new"}[side_name], 0)
         for turn in (1, 2)
-        for one in sessions.order("c", turn)
+        for side_name in sessions.order("c", turn)
     ]
     [job] = star.rglob("job.sh")
     assert " --nights-differ 0.05 --all-turns -- " in job.read_text(), "as the command said"
     printed = done.stdout.splitlines()[-1]
     assert printed.endswith(" --nights-differ 0.05")
-    found = json.loads(CliRunner().invoke(main, [*shlex.split(printed)[1:], "--json"]).stdout)
-    assert {tuple(one["nights"]) for one in found["verdicts"]} == {(2, 2)}
+    done_ = json.loads(CliRunner().invoke(main, [*shlex.split(printed)[1:], "--json"]).stdout)
+    assert {tuple(side_name["nights"]) for side_name in done_["verdicts"]} == {(2, 2)}
     again = CliRunner().invoke(main, command)
     assert again.exit_code == 0 and len((star / "jobs").read_text().splitlines()) == 1
 

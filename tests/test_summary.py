@@ -40,11 +40,11 @@ def played(
     failure: str | None = None,
     asked: dict[str, Any] | None = None,
     case: str = "case",
-    made: Any = None,
+    of: Any = None,
     **options: Any,
 ) -> None:
     """A run with its record, in a folder of its own."""
-    row = samples.result(made or samples.per_process(), **options)
+    row = samples.result(of or samples.per_process(), **options)
     here = folder / name
     record = producers.record(
         samples.write(row, here / "result.json"),
@@ -68,24 +68,24 @@ def test_every_case_counts_once(tmp_path: Path) -> None:
     played(tmp_path, "off", case="c", method="hdf5", lost_bytes=30 << 20)
     played(tmp_path, "bad", case="d", seed=9, failure="no space left")
     cases, failed = load(tmp_path)
-    made = summary.summarize(cases, failed)
-    said("replicas-bytes-original-within", made.counts)
-    assert [c.state for c in made.cases] == ["failed", "fail", "undecided", "pass"]
-    said("no-space-left", made.cases[0].why)
-    (system,) = file_system_speeds.places(made.cases)
+    whole = summary.summarize(cases, failed)
+    said("replicas-bytes-original-within", whole.counts)
+    assert [c.state for c in whole.cases] == ["failed", "fail", "undecided", "pass"]
+    said("no-space-left", whole.cases[0].why)
+    (system,) = file_system_speeds.places(whole.cases)
     assert (system.place, system.cases) == ("sample:disk", 4)
     text = page.render(cases, failed)
-    assert text.index(f"{made.counts}.") < text.index("<table") and "Do next" in text
-    ((why, [worst]), _) = made.reasons
-    assert said("no-space-left", why) and worst is made.cases[0]
+    assert text.index(f"{whole.counts}.") < text.index("<table") and "Do next" in text
+    ((why, [worst]), _) = whole.reasons
+    assert said("no-space-left", why) and worst is whole.cases[0]
 
 
 def test_a_failed_run_makes_its_case_a_failed_one(tmp_path: Path) -> None:
     played(tmp_path, "good", session="1", seed=1)
     played(tmp_path, "bad", session="2", seed=2, failure="killed")
-    made = summary.summarize(*load(tmp_path))
-    said("replica-bytes-original-within", made.counts)
-    said("runs-failed-killed", made.cases[0].why)
+    whole = summary.summarize(*load(tmp_path))
+    said("replica-bytes-original-within", whole.counts)
+    said("runs-failed-killed", whole.cases[0].why)
 
 
 @pytest.mark.parametrize("scaled", ["weak", "strong", "bytes", ""])
@@ -93,12 +93,12 @@ def test_the_original_s_speed_is_not_compared_with_a_scaled_replica(
     tmp_path: Path, scaled: str
 ) -> None:
     """Its durations are those of other ranks and bytes."""
-    made = samples.per_process()
+    workload_ = samples.per_process()
     if scaled in ("weak", "strong"):
-        made = scale(made, 2, scaled)
+        workload_ = scale(workload_, 2, scaled)
     for repetition in (1, 2):
         options = {"bytes_scale": 0.01} if scaled == "bytes" else {}
-        played(tmp_path, f"{repetition}", made=made, session=f"{repetition}", **options)
+        played(tmp_path, f"{repetition}", of=workload_, session=f"{repetition}", **options)
     cases, failed = load(tmp_path)
     text = page.render(cases, failed)
     assert ("times the originals' speed" in text) == (not scaled)
@@ -122,27 +122,27 @@ def test_sessions_before_and_after_a_change_are_not_pooled(tmp_path: Path) -> No
     assert [len(c.runs) for c in case.conditions] == [6, 6]
     speeds = [metrics.verdict(c).write for c in case.conditions]
     assert speeds[0] and speeds[1] and speeds[0].low > 2 * speeds[1].high
-    made = summary.summarize([case], failed)
-    assert made.counts == ""
-    said("condition-changed-between-sessions", made.divided)
+    whole = summary.summarize([case], failed)
+    assert whole.counts == ""
+    said("condition-changed-between-sessions", whole.divided)
     text = page.render([case], failed)
-    assert made.divided in text and "sessions 7 to 12" in text
+    assert whole.divided in text and "sessions 7 to 12" in text
 
 
 def test_two_sessions_that_differ_are_told(tmp_path: Path) -> None:
     nights(tmp_path, 1, 1.0)
     nights(tmp_path, 1, 0.1, first=2)
     cases, failed = load(tmp_path)
-    found = last_two_sessions.changes(cases)
-    assert found is not None and (found.conditions, found.changed) == (1, 1)
-    (row,) = found.shown
+    changes = last_two_sessions.changes(cases)
+    assert changes is not None and (changes.conditions, changes.changed) == (1, 1)
+    (row,) = changes.shown
     assert len(row.values) == 2 and -0.95 < row.change < -0.85
-    assert found.places == (("sample:disk", 1, 0, 1, row.change, "2026-01-02"),)
+    assert changes.places == (("sample:disk", 1, 0, 1, row.change, "2026-01-02"),)
     text = page.render(cases, failed)
     assert "slower since 2026-01-02" in re.sub(r"\s+", " ", re.sub(r"<[^>]*>", "", text))
     assert row.points not in text
-    made = summary.summarize(pooling.apart(cases), failed)
-    said("condition-changed-between-sessions-2", made.divided)
+    whole = summary.summarize(pooling.apart(cases), failed)
+    said("condition-changed-between-sessions-2", whole.divided)
 
 
 def test_a_slower_restart_and_the_largest_loss_are_told(tmp_path: Path) -> None:
@@ -157,9 +157,9 @@ def test_a_slower_restart_and_the_largest_loss_are_told(tmp_path: Path) -> None:
                 tmp_path, f"{k}{night}", session=f"{night}", speed=speed, started=started, **more
             )
     cases, _ = load(tmp_path)
-    found = last_two_sessions.changes(cases)
-    assert found is not None and found.changed == 9
-    assert found.shown[0].change < -0.9 and found.shown[0].days == ("2026-01-01", "2026-01-02")
+    changes = last_two_sessions.changes(cases)
+    assert changes is not None and changes.changed == 9
+    assert changes.shown[0].change < -0.9 and changes.shown[0].days == ("2026-01-01", "2026-01-02")
 
 
 def test_a_failed_run_counts_for_the_condition_that_it_is_nearest_to(tmp_path: Path) -> None:
@@ -174,9 +174,9 @@ def test_a_failed_run_counts_for_the_condition_that_it_is_nearest_to(tmp_path: P
         )
         write(tmp_path / str(k) / "run.json", record)
     cases, failed = load(tmp_path)
-    made = summary.summarize(cases, failed)
-    assert len(failed) == 1 and [c.state for c in made.cases] == ["failed", "pass"]
-    assert "MPI 5" in made.cases[0].label and "MPI 4" in made.cases[1].label
+    whole = summary.summarize(cases, failed)
+    assert len(failed) == 1 and [c.state for c in whole.cases] == ["failed", "pass"]
+    assert "MPI 5" in whole.cases[0].label and "MPI 4" in whole.cases[1].label
 
 
 def test_a_run_that_moved_nothing_has_no_speed(tmp_path: Path) -> None:
@@ -189,16 +189,16 @@ def test_a_run_that_moved_nothing_has_no_speed(tmp_path: Path) -> None:
 
 
 def test_what_is_to_be_copied_is_quoted() -> None:
-    made = summary.Summary(cases=(judged("a", "$(x); y:disk", summary.FAILED),))
-    said("records-list-failed-system", made.next_steps()[0][1])
+    whole = summary.Summary(cases=(judged("a", "$(x); y:disk", summary.FAILED),))
+    said("records-list-failed-system", whole.next_steps()[0][1])
 
 
 def test_what_was_skipped_stands_with_its_reason(tmp_path: Path) -> None:
     played(tmp_path / "in", "good", case="a")
     cases, failed = load(tmp_path / "in")
     skipped = [("Replay a", "needs 512 nodes"), ("Replay b", "needs 512 nodes"), ("c", "<b>")]
-    made = summary.summarize(cases, failed, skipped=skipped)
-    assert made.not_run == 3 and made.skipped[0] == ("needs 512 nodes", ("Replay a", "Replay b"))
+    whole = summary.summarize(cases, failed, skipped=skipped)
+    assert whole.not_run == 3 and whole.skipped[0] == ("needs 512 nodes", ("Replay a", "Replay b"))
     text = page.render(cases, failed, skipped=skipped)
     assert said("needs-nodes-cases", text) and "&lt;b&gt;" in text and 'href="#skipped"' in text
 
@@ -219,8 +219,8 @@ def test_a_report_of_another_session_is_refused(tmp_path: Path) -> None:
     case = {"display_name": "Replay", "partition": "disk", "result": "skip", "skip_reason": "why"}
     row = {"session_info": {"uuid": "night-1"}, "runs": [{"testcases": [case]}]}
     path.write_text(json.dumps(row))
-    found = reports.load(path, {"night-1", None})
-    assert reports.skipped(found) == [("Replay on disk", "why")]
+    result = reports.load(path, {"night-1", None})
+    assert reports.skipped(result) == [("Replay on disk", "why")]
     with raises(UnderstudyError, "session-night"):
         reports.load(path, {"night-2"})
 
@@ -236,8 +236,8 @@ def test_a_report_of_another_session_is_refused(tmp_path: Path) -> None:
     ],
 )
 def test_there_is_one_command_to_do_next(state: str, more: dict[str, Any], command: str) -> None:
-    made = summary.Summary(cases=(judged("a", "s:disk", state, **more),))
-    ((_, shown),) = made.next_steps()
+    whole = summary.Summary(cases=(judged("a", "s:disk", state, **more),))
+    ((_, shown),) = whole.next_steps()
     assert command in shown
     assert summary.Summary(cases=(judged("a", "s:disk", summary.PASS),)).next_steps() == []
 
@@ -247,18 +247,18 @@ def test_after_the_mode_accept_it_is_not_advised(tmp_path: Path) -> None:
     for name, flushed in (("before", False), ("after", True)):
         played(tmp_path / name, "run", fsync=flushed)
         cases, _ = load(tmp_path / name)
-        (one,) = summary.summarize(cases).cases
-        assert one.verdict is not None
+        (whole,) = summary.summarize(cases).cases
+        assert whole.verdict is not None
         cached = frozenset({"write"})
-        verdict = replace(one.verdict, cached=cached, remedies=("move more; or wait",))
-        made = summary.Summary(cases=(replace(one, verdict=verdict, cached=cached),))
-        assert made.flushed == flushed and made.remedies == ["move more", "or wait"]
-        assert (not made.next_steps()) == flushed
+        verdict = replace(whole.verdict, cached=cached, remedies=("move more; or wait",))
+        whole_ = summary.Summary(cases=(replace(whole, verdict=verdict, cached=cached),))
+        assert whole_.flushed == flushed and whole_.remedies == ["move more", "or wait"]
+        assert (not whole_.next_steps()) == flushed
 
 
 def test_places_are_compared_by_the_cases_that_both_have() -> None:
     fast, slow = (metrics.spread([speed]) for speed in (2e9, 1e8))
-    made = summary.Summary(
+    whole = summary.Summary(
         cases=(
             judged("a", "s:disk", summary.PASS, write=slow),
             judged("a", "s:ram", summary.PASS, write=fast),
@@ -267,7 +267,7 @@ def test_places_are_compared_by_the_cases_that_both_have() -> None:
             judged("a", "s:tmpfs", summary.PASS, write=fast, in_memory=True),
         )
     )
-    first, second, memory = file_system_speeds.places(made.cases)
+    first, second, memory = file_system_speeds.places(whole.cases)
     assert (first.place, first.slower) == ("s:ram", None)
     assert second.slower == (20.0, 1)
     assert (memory.place, memory.slower) == ("s:tmpfs", (1.0, 1))
@@ -296,8 +296,8 @@ def test_computing_in_a_dump_is_not_in_its_rate(tmp_path: Path) -> None:
 def told(
     cases: list[summary.Judged], changes: last_two_sessions.Changes | None = None
 ) -> list[str]:
-    made = summary.Summary(cases=tuple(cases))
-    return headline.headline(made, file_system_speeds.places(cases), changes)
+    whole = summary.Summary(cases=tuple(cases))
+    return headline.headline(whole, file_system_speeds.places(cases), changes)
 
 
 def test_the_first_sentence_is_how_fast_storage_is() -> None:
@@ -308,7 +308,7 @@ def test_the_first_sentence_is_how_fast_storage_is() -> None:
     moved = last_two_sessions.Recent(
         name="a", place="s:disk", label="", operation="write", values=(2.0, 1.0)
     )
-    found = told(
+    whole = told(
         [
             judged("a", "s:disk", summary.PASS, write=fast),
             judged("b", "s:disk", summary.PASS, write=slow),
@@ -318,7 +318,7 @@ def test_the_first_sentence_is_how_fast_storage_is() -> None:
         ],
         last_two_sessions.Changes(conditions=8, every=(moved,) * 3, places=(row,)),
     )
-    assert found == [
+    assert whole == [
         "disk writes a, b at 128 to 512 MiB/s, 2 times scratch; slower since 2026-11-12 by 31 % "
         "(3 of 8 figures); speeds of 1 workload may be of the cache.",
         "scratch writes b at 64.0 MiB/s.",
@@ -336,14 +336,14 @@ def test_i_o_time_of_an_application_is_told(tmp_path: Path, scaled: float) -> No
         row = samples.result(log, seed=seed, bytes_scale=scaled)
         row["options"]["method"] = None
         samples.write(row, tmp_path / str(seed) / "result.json")
-    found = summary.summarize(*load(tmp_path))
-    lines = headline.headline(found, file_system_speeds.places(found.cases), None)
+    whole = summary.summarize(*load(tmp_path))
+    lines = headline.headline(whole, file_system_speeds.places(whole.cases), None)
     assert any(re.match(f"{log.name}: .*s of I/O on ", line) for line in lines) == (scaled == 1)
 
 
 def test_nothing_is_a_verdict_too() -> None:
-    made = summary.summarize([])
-    assert made.cases == () and headline.headline(made, [], None) == ["No case was judged."]
+    whole = summary.summarize([])
+    assert whole.cases == () and headline.headline(whole, [], None) == ["No case was judged."]
 
 
 def test_the_page_is_filtered_by_what_differs(tmp_path: Path) -> None:
@@ -363,8 +363,8 @@ def test_of_many_cases_the_worst_are_shown_in_full(
 ) -> None:
     stream = samples.stream("dump", "output", [1 << 20], [0.0], method="posix")
     for k in range(6):
-        made = samples.workload(f"made-{k}", [stream])
-        played(tmp_path, str(k), made=made, lost_bytes=(1 << 19) * (k == 4))
+        workload_ = samples.workload(f"made-{k}", [stream])
+        played(tmp_path, str(k), of=workload_, lost_bytes=(1 << 19) * (k == 4))
     cases, _ = load(tmp_path)
     text = page.render(cases, in_full=1)
     said("workloads-shown-full", text)
@@ -381,12 +381,12 @@ def table(figure: Figure | None) -> list[dict[str, str]]:
 
 
 def drawer(name: str) -> figures.Drawer:
-    (found,) = figures.drawers([files("figures", ".py")[name]])
-    return found
+    (figure_,) = figures.drawers([files("figures", ".py")[name]])
+    return figure_
 
 
 def test_the_data_of_a_figure_are_its_values(tmp_path: Path) -> None:
-    played(tmp_path, "one", repetitions=3, made=samples.growing())
+    played(tmp_path, "one", repetitions=3, of=samples.growing())
     (case,) = load(tmp_path)[0]
     rows = table(drawer("bandwidth").draw(case))
     speeds = [float(r["y"]) for r in rows if r["panel"] == "checkpoint" and r["y axis"]]
@@ -453,7 +453,7 @@ def test_figures_of_one_setting_are_left_out(tmp_path: Path) -> None:
 
 
 def test_checkpoints(tmp_path: Path) -> None:
-    played(tmp_path, "a", made=samples.growing())
+    played(tmp_path, "a", of=samples.growing())
     (case,), _ = load(tmp_path)
     rows = table(drawer("checkpoints").draw(case))
     assert {r["y axis"].partition(" ")[0] for r in rows} >= {"payload"}
@@ -462,10 +462,10 @@ def test_checkpoints(tmp_path: Path) -> None:
 
 def test_a_place_has_one_colour_in_figures_and_tables(tmp_path: Path) -> None:
     for seed, place in enumerate(("a", "b") * 2):
-        made = samples.workload(
+        workload_ = samples.workload(
             "made", [samples.stream("d", "output", [9], [0.0], method="posix")]
         )
-        played(tmp_path, str(seed), partition=place, session=f"{seed}", seed=seed, made=made)
+        played(tmp_path, str(seed), partition=place, session=f"{seed}", seed=seed, of=workload_)
     (case,) = load(tmp_path)[0]
     figure = drawer("history").draw(case)
     assert figure is not None
@@ -486,13 +486,13 @@ def test_the_profile_has_the_original_beside_what_was_measured(tmp_path: Path) -
     ((case,), _) = load(tmp_path)
     rows = table(drawer("profile").draw(case))
     dumps = [d for s in case.workload.streams for d in s.expanded()]
-    found = [(r["panel"], r["x"], float(r["y"])) for r in rows]
-    files = [y for panel, _, y in found if panel == "files"]
-    assert sum(files) >= 7 * len(dumps) > 0, found
-    panels = {panel for panel, _, y in found if y}
+    items = [(r["panel"], r["x"], float(r["y"])) for r in rows]
+    files = [y for panel, _, y in items if panel == "files"]
+    assert sum(files) >= 7 * len(dumps) > 0, items
+    panels = {panel for panel, _, y in items if y}
     assert panels == {"time in I/O (%)", "data calls, bytes up to", "operations", "files"}
-    sizes = [y for panel, _, y in found if panel == "data calls, bytes up to"]
-    moved = [y for panel, x, y in found if panel == "operations" and x in ("read", "write")]
+    sizes = [y for panel, _, y in items if panel == "data calls, bytes up to"]
+    moved = [y for panel, x, y in items if panel == "operations" and x in ("read", "write")]
     assert sum(sizes) == sum(moved)
 
 
@@ -500,7 +500,7 @@ def test_figures_of_a_page(tmp_path: Path) -> None:
     stream = samples.stream("dump", "output", [1 << 20], [0.0], method="posix")
     for ranks in (4, 16):
         name = "made" if ranks == 4 else f"made-weak-{ranks}"
-        played(tmp_path, name, made=samples.workload(name, [stream], ranks=ranks))
+        played(tmp_path, name, of=samples.workload(name, [stream], ranks=ranks))
     cases = load(tmp_path)[0]
     low_to_high = metrics.spread([1e8, 2e8, 3e8])
     assert low_to_high is not None
@@ -540,7 +540,7 @@ def judged(name: str, place: str, state: str, **more: Any) -> summary.Judged:
 
 def test_a_cell_of_the_matrix_is_the_worst_of_its_cases() -> None:
     fast, slow = (metrics.spread([speed]) for speed in (2e9, 1e8))
-    found = matrix.matrix(
+    whole = matrix.matrix(
         [
             judged("b", "s:disk", summary.FAILED),
             judged("a", "s:disk", summary.PASS, write=slow),
@@ -548,9 +548,9 @@ def test_a_cell_of_the_matrix_is_the_worst_of_its_cases() -> None:
             judged("b", "s:ram", summary.PASS, write=fast, cached=frozenset({"write"})),
         ]
     )
-    assert found is not None
-    assert found.places == (("s:disk", ("posix",)), ("s:ram", ("posix",)))
-    (worst, (failed, cached)), (other, (plain, absent)) = found.rows
+    assert whole is not None
+    assert whole.places == (("s:disk", ("posix",)), ("s:ram", ("posix",)))
+    (worst, (failed, cached)), (other, (plain, absent)) = whole.rows
     assert (worst, other, absent) == ("b", "a", None)
     assert failed and failed.worst.state == summary.FAILED and failed.speed is None
     assert cached and cached.cached and cached.speed == ("write", 2e9)
@@ -559,11 +559,11 @@ def test_a_cell_of_the_matrix_is_the_worst_of_its_cases() -> None:
 
 def test_a_method_has_one_column_whatever_its_options() -> None:
     tuned = replace(judged("a", "s:disk", summary.FAIL), label="posix cb_write=enable")
-    found = matrix.matrix(
+    whole = matrix.matrix(
         [tuned, judged("a", "s:disk", summary.PASS), judged("b", "s:disk", summary.PASS)]
     )
-    assert found is not None and found.places == (("s:disk", ("posix",)),)
-    (_, (worst,)), _ = found.rows
+    assert whole is not None and whole.places == (("s:disk", ("posix",)),)
+    (_, (worst,)), _ = whole.rows
     assert worst and worst.worst is tuned and len(worst.cases) == 2
 
 
@@ -574,15 +574,15 @@ def test_a_matrix_of_one_case_is_no_picture() -> None:
 def test_speeds_of_the_cache_set_no_range(tmp_path: Path) -> None:
     """They are counted beside those of storage, and the page says what would avoid them."""
     fast, slow = (metrics.spread([speed]) for speed in (2e9, 1e8))
-    made = summary.Summary(
+    whole = summary.Summary(
         cases=(
             judged("a", "s:disk", summary.PASS, write=slow),
             judged("b", "s:disk", summary.PASS, write=fast, cached=frozenset({"write"})),
         )
     )
-    (system,) = file_system_speeds.places(made.cases)
+    (system,) = file_system_speeds.places(whole.cases)
     assert system.speeds["write"] == slow and system.left_out == {"write": {"b": "b"}, "read": {}}
-    assert made.cached == 1
+    assert whole.cached == 1
 
 
 def test_the_first_screen_has_all_counts_and_the_date(tmp_path: Path) -> None:
