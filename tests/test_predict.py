@@ -115,7 +115,7 @@ def test_darshan_counts_what_is_predicted_of_programs(row: Row) -> None:
         assert differences(*written(row, Path(folder)), Path(folder) / "run") == []
 
 
-@pytest.mark.parametrize("name", ["n-n", "n-m", "n-1", "s3d"])
+@pytest.mark.parametrize("name", ["n-m", "n-1"])
 def test_the_player_moves_and_calls_what_is_predicted(name: str, tmp_path: Path) -> None:
     shown, path = written(small(name), tmp_path)
     [repetition] = player.play(

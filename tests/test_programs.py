@@ -83,9 +83,16 @@ def test_a_scaled_program_is_one_of_as_many_bytes(row: Row) -> None:
         message = read(row_of(scaled))
         assert message == "ok", message
         for before, after in zip(workload.streams, scaled.streams, strict=True):
-            for move, other in zip(before.moves, after.moves, strict=True):
-                times = 1 if is_header(move.variable.decomposition.runs) else factor
-                assert other.variable.bytes == times * move.variable.bytes, rule
+            assert (after.files, after.names) == (before.files, before.names)
+            for step, other in zip(before.steps, after.steps, strict=True):
+                times, as_before = ((s.time_s, s.count, s.period_s) for s in (other, step))
+                assert times == as_before
+                operations = [factor * operation.count for operation in step.operations]
+                assert [operation.count for operation in other.operations] == operations
+                assert [v.bytes for v in other.variables] == [
+                    v.bytes * (1 if is_header(v.decomposition.runs) else factor)
+                    for v in step.variables
+                ]
 
 
 def is_header(runs: tuple[tuple[int, int], ...]) -> bool:

@@ -249,19 +249,6 @@ def test_calls_never_cross_a_block_or_a_file() -> None:
     assert calls_of(only(layout="flood"), 4).count == 40
 
 
-@pytest.mark.parametrize("rule", ["strong", "weak"])
-def test_scaling_keeps_the_kinds(rule: str) -> None:
-    cyclic = VARIABLE | {"decomposition": {"rule": "cyclic", "block": 3}}
-    stats = {"operation": "stat", "runs": [[1, 9], [3, 1]]}
-    entry = dump(variables=[cyclic], operations=[stats], **EACH)
-    new = scale(made(stream(files="rewrite", names=2, dumps=[entry])), 8, rule)
-    again = parse(to_keys(new), "scaled").streams[0]
-    assert (again.files, again.names) == ("rewrite", 2)
-    assert (again.steps[0].count, again.steps[0].period_s) == (5, 0.5)
-    assert again.bytes == 5 * 960 * (2 if rule == "weak" else 1)
-    assert again.steps[0].operations[0].count == (24 if rule == "weak" else 12)
-
-
 def test_an_archive_expects_every_dump() -> None:
     row = expected(made(stream(dumps=[dump(**EACH)])), b"")
     assert row["streams"][0]["dumps"][4] == {"dump": 4, "bytes": 960}
