@@ -16,7 +16,7 @@ from hypothesis import given
 
 from tests import call_logs
 from tests.support import call_lines
-from tests.support.programs import Row, examples, programs
+from tests.support.programs import HEADER, Row, examples, programs
 from understudy.contracts.workload import build, load
 from understudy.paths import where
 from understudy.program.evaluator import evaluate
@@ -25,6 +25,7 @@ from understudy.program.text import text_of
 from understudy.program.workload import row_of
 
 FROZEN = json.loads(call_logs.GOLDEN.read_text(encoding="utf-8"))
+VARIABLE = {"type": "u16", "shape": [4], "transfer_bytes": 20}
 MOVED = re.compile(r"(?m)^write .* bytes (\d+) runs \d+")
 
 
@@ -53,6 +54,24 @@ def test_the_player_makes_the_calls_of_the_program(row: Row) -> None:
     assert call_logs.difference(program, logs) == "", text_of(program)
     assert left == []
     assert removed(logs) == expected_removals(row), text_of(program)
+
+
+def test_a_content_of_operations_alone_has_no_files_that_stay_open(tmp_path: Path) -> None:
+    """Nothing is closed behind it, and its operations are on files of their own."""
+    file = [{"open": "s0", "mode": "keep"}, {"write": "v"} | VARIABLE]
+    operates = [{"operate": kind, "runs": [[2, 1]]} for kind in ("open", "seek")]
+    bodies = [["begin", *file], ["begin", *operates], ["begin", *file], ["begin", *file]]
+    row = HEADER | {
+        "ranks": 2,
+        "scaling": {"rule": "none", "from_ranks": 2},
+        "sets": [{"name": "s0", "of": "all ranks", "index": 2}],
+        "streams": [
+            {"name": "s0", "role": "output", "method": "posix", "close_last": True}
+            | {"steps": [{"at": k, "do": body} for k, body in enumerate(bodies)]}
+        ],
+    }
+    logs = call_logs.played(json.dumps(row), 2, tmp_path)
+    assert call_logs.difference(build(row, "row").program, logs) == ""
 
 
 DATA = re.compile(r"(s\d+)(?!\.made)(\..*)?")

@@ -11,22 +11,12 @@ from click.testing import CliRunner
 from tests.support import call_lines, refused
 from tests.support.both_readers import answers, read
 from tests.support.keys import to_keys
+from tests.support.programs import HEADER
 from understudy.cli import main
-from understudy.contracts.workload import SCHEMA, build, load
+from understudy.contracts.workload import build, load
 from understudy.errors import UnderstudyError
 from understudy.paths import ROOT
 
-HEADER = {
-    "schema": SCHEMA,
-    "name": "app",
-    "description": "",
-    "ranks": 4,
-    "scaling": {"rule": "none", "from_ranks": 4},
-    "runtime_s": None,
-    "compute": "sleep",
-    "source": {"format": "hand", "version": "", "reader": "", "notes": []},
-    "provenance": [],
-}
 OPEN = {"open": "checkpoint", "mode": "truncate"}
 FIELD = {"write": "field", "type": "f64", "shape": [64, 32], "transfer_bytes": 4096}
 LINE = {"write": "line", "type": "byte", "shape": [532], "transfer_bytes": 133}

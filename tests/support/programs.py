@@ -22,6 +22,17 @@ CONTENTS = (("zero", 0), ("constant", 0), ("smooth", 0), ("random", 0.5))
 OWNERS = ("all ranks",) * 3 + ("each rank", "each group", "each group", "each row")
 ORDERS = ({"rule": "strided", "step": 2}, {"rule": "shuffled", "seed": 7})
 ALIKE = ("type", "shape", "split", "count", "file")  # of variables with the same place
+HEADER: Row = {
+    "schema": "understudy/workload/3",
+    "name": "app",
+    "description": "",
+    "ranks": 4,
+    "scaling": {"rule": "none", "from_ranks": 4},
+    "runtime_s": None,
+    "compute": "sleep",
+    "source": {"format": "hand", "version": "", "reader": "", "notes": []},
+    "provenance": [],
+}
 MORE = int(os.environ.get("PROGRAMS", "1"))  # times as many examples, and others each time
 
 
@@ -108,18 +119,13 @@ class _Program(_Draws):
         for number in range(self.choose(1, 1, 2)):
             self.family(number)
         rule = self.choose("none", "none", "strong", "weak")
-        row = {
-            "schema": "understudy/workload/3",
-            "name": "drawn",
+        row = HEADER | {
             "description": self.choose("", 'Größe, "quoted"\n'),
             "ranks": self.ranks,
             "scaling": {"rule": rule, "from_ranks": self.ranks if rule == "none" else 7},
             "runtime_s": self.choose(None, 12.5),
-            "compute": "sleep",
             "sets": self.sets,
             "streams": self.streams,
-            "source": {"format": "hand", "version": "", "reader": "", "notes": []},
-            "provenance": [],
         }
         first = self.streams[0]
         if self.maybe(2):
@@ -308,7 +314,7 @@ class _Stream(_Draws):
         begins += [{"wait": self.runs(0, 0.25, 0.001)}] if self.maybe(1) else []
         self.moved = [] if self.numbered else self.moved
         again = {"repeat": self.upto(3)}
-        alone = self.numbered and not self.base and not self.closes
+        alone = self.numbered and not self.base
         if number and alone and self.maybe(1):
             return [{"do": [*begins, *self.operate(1)]}]  # only operations
         if self.rows:

@@ -344,8 +344,8 @@ bool und_stream_player_find(struct und_stream_player *player, struct und_error *
 
 void und_stream_player_close(struct und_stream_player *player)
 {
-    for (int s = 0; s < player->files; ++s)
-        if (player->slots[s].comm != MPI_COMM_NULL) {
+    for (int s = 0; s < player->files; ++s) /* a content of operations alone has opened none */
+        if (player->slots[s].comm != MPI_COMM_NULL && player->slots[s].file) {
             und_stream_player_enter(player, "close", player->slots[s].path, true);
             if (!player->slots[s].borrowed)
                 player->plan->method->close(player->slots[s].file);

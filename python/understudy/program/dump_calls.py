@@ -169,6 +169,7 @@ class Dump:
         self._variables = {v.name: v for v in variables_of([step.body])}
         self._in_turn = False
         self._loop = 0  # of passes
+        self._opens = False
         self.begins = begins_content(step) > 0
         self.growth: dict[int, Whole] = {}  # of files, from dump to dump
         turns = any(isinstance(i, InTurn) for i in step.body)
@@ -221,8 +222,14 @@ class Dump:
         stream, walk = self._walk.stream, self._walk
         if not stream.closes:
             return
-        if not walk.lends and self._first >= walk.total - walk.sets:
+        last = self._first >= walk.total - walk.sets
+        if not walk.lends and last and (self._is_open() or self._opens):
             yield from (Closed(stream, f, o.ranks) for f, o in walk.open.items())
+
+    def _is_open(self) -> bool:
+        """True if a dump before this one has opened the files of its content, and they stay so."""
+        walk = self._walk
+        return walk.content % walk.sets in walk.opened
 
     def _begin_turns(self, body: Body) -> None:
         """Each rank's bytes are behind those of the ranks before it."""
@@ -239,7 +246,7 @@ class Dump:
 
     def _open(self, how: Open) -> Iterator[Call]:
         walk = self._walk
-        if walk.stream.closes and self._first >= walk.sets:
+        if walk.stream.closes and self._is_open():
             return
         creates = walk.writes and (walk.fresh or walk.empties)
         for file, mask in walk.masks.items():
@@ -252,6 +259,7 @@ class Dump:
             lent = walk.lent(file, mask, self._time_s)
             walk.open[file] = Opened(file, how, mask, makes, leads, lent, walk.fresh)
             yield walk.open[file]
+        self._opens = True
         walk.fresh = walk.fresh and not walk.appends
 
     def _sync(self) -> Iterator[Call]:
@@ -264,7 +272,8 @@ class Dump:
 
     def _operate(self, kind: str, runs: Sequence[Runs]) -> Operated:
         each = sum(map(self._segments.spread, runs), self._walk.none)
-        opened = tuple((f, o.ranks) for f, o in self._walk.open.items())
+        is_open = not self._walk.stream.closes or self._is_open() or self._opens
+        opened = tuple((f, o.ranks) for f, o in self._walk.open.items() if is_open)
         rows = None
         if self._walk.stream.set.owner == EACH_ROW:
             blocks = [(v, self._segments.block(v, False)) for v in self._variables.values()]
