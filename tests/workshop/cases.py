@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Case:
     """A kind of I/O; programs without a slash are those of the workshop."""
 
     name: str
     kind: str
-    command: tuple[str, ...]
+    words: str  # of the command
     ranks: int = 4
     needs: str = ""  # a program of a package
     prepare: Callable[[Path], None] = lambda folder: None
@@ -20,6 +20,10 @@ class Case:
     steps: Mapping[str, int] = field(default_factory=dict)  # time steps of files that stay open
     library: bool = False  # the calls below are those of a library
     environment: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def command(self) -> list[str]:
+        return self.words.split()
 
 
 def _blocks(folder: Path) -> None:
@@ -84,145 +88,76 @@ def _gromacs(folder: Path) -> None:
     forces = ("forcefield", "spc")
     lines = [f'#include "oplsaa.ff/{name}.itp"\n' for name in forces]
     (folder / "in.top").write_text("".join([*lines, "[system]\nwater\n[molecules]\n"]))
-    made = "solvate -cs spc216 -box 1.86 1.86 1.86 -o in.gro -p in.top"
-    for command in (made, "grompp -f in.mdp -c in.gro -p in.top -o in.tpr -maxwarn 5"):
+    water = "solvate -cs spc216 -box 1.86 1.86 1.86 -o in.gro -p in.top"
+    for command in (water, "grompp -f in.mdp -c in.gro -p in.top -o in.tpr -maxwarn 5"):
         subprocess.run(
             ["gmx", "-quiet", *command.split()], cwd=folder, check=True, capture_output=True
         )
 
 
+def _patterns(*patterns: str) -> dict[str, str]:
+    """Patterns of files, by the letters that they begin with."""
+    return {pattern[:3].rstrip("\\"): pattern for pattern in patterns}
+
+
 CASES = (
-    Case(name="near", kind="120 dumps near each other, one file", command=("dumps", "near")),
+    Case("near", "120 dumps near each other, one file", "dumps near"),
+    Case("nearfiles", "120 dumps near each other, a file each", "dumps nearfiles"),
+    Case("rewrite", "one name per rank, truncated and rewritten", "again rewrite"),
+    Case("update", "one name per rank, opened and updated in place", "again update"),
+    Case("open", "open files updated in place", "again open"),
+    Case("append", "opened to append (O_APPEND) in each dump", "append posix"),
+    Case("appendstdio", 'opened to append (fopen "a") in each dump', "append stdio"),
+    Case("turns", "two names in turn", "again turns"),
+    Case("rename", "written beside, synced, renamed", "again rename"),
+    Case("history", "history and restart files that alternate", "again history"),
+    Case("steady", "small writes spread over the time", "dumps steady"),
+    Case("funnel", "rank 0 writes for all", "dumps funnel"),
+    Case("strided", "written in blocks of the ranks in turn", "dumps strided"),
+    Case("synced", "fsync after each 256 KiB", "dumps synced"),
+    Case("direct", "O_DIRECT", "dumps direct"),
+    Case("osync", "O_SYNC", "dumps osync"),
+    Case("passes", "three passes of reads, in order", "reader passes", prepare=_blocks),
+    Case("shuffled", "three passes of shuffled reads", "reader shuffled", prepare=_blocks),
     Case(
-        name="nearfiles",
-        kind="120 dumps near each other, a file each",
-        command=("dumps", "nearfiles"),
+        "stridedreads", "reads of blocks of the ranks in turn", "reader strided", prepare=_blocks
     ),
+    Case("loader", "two epochs of small files, 4 ranks", "reader loader", prepare=_samples),
     Case(
-        name="rewrite",
-        kind="one name per rank, truncated and rewritten",
-        command=("again", "rewrite"),
-    ),
-    Case(
-        name="update",
-        kind="one name per rank, opened and updated in place",
-        command=("again", "update"),
-    ),
-    Case(name="open", kind="open files updated in place", command=("again", "open")),
-    Case(
-        name="append", kind="opened to append (O_APPEND) in each dump", command=("append", "posix")
-    ),
-    Case(
-        name="appendstdio",
-        kind='opened to append (fopen "a") in each dump',
-        command=("append", "stdio"),
-    ),
-    Case(name="turns", kind="two names in turn", command=("again", "turns")),
-    Case(name="rename", kind="written beside, synced, renamed", command=("again", "rename")),
-    Case(
-        name="history",
-        kind="history and restart files that alternate",
-        command=("again", "history"),
-    ),
-    Case(name="steady", kind="small writes spread over the time", command=("dumps", "steady")),
-    Case(name="funnel", kind="rank 0 writes for all", command=("dumps", "funnel")),
-    Case(
-        name="strided", kind="written in blocks of the ranks in turn", command=("dumps", "strided")
-    ),
-    Case(name="synced", kind="fsync after each 256 KiB", command=("dumps", "synced")),
-    Case(name="direct", kind="O_DIRECT", command=("dumps", "direct")),
-    Case(name="osync", kind="O_SYNC", command=("dumps", "osync")),
-    Case(
-        name="passes",
-        kind="three passes of reads, in order",
-        command=("reader", "passes"),
-        prepare=_blocks,
-    ),
-    Case(
-        name="shuffled",
-        kind="three passes of shuffled reads",
-        command=("reader", "shuffled"),
-        prepare=_blocks,
-    ),
-    Case(
-        name="stridedreads",
-        kind="reads of blocks of the ranks in turn",
-        command=("reader", "strided"),
-        prepare=_blocks,
-    ),
-    Case(
-        name="loader",
-        kind="two epochs of small files, 4 ranks",
-        command=("reader", "loader"),
-        prepare=_samples,
-    ),
-    Case(
-        name="pyloader",
-        kind="two epochs of small files, Python",
+        "pyloader",
+        "two epochs of small files, Python",
+        "python3 loader.py",
         ranks=1,
-        command=("python3", "loader.py"),
         prepare=_samples,
         environment={"DARSHAN_ENABLE_NONMPI": "1"},
     ),
-    Case(name="storm", kind="mkdir, create, stat, rename, unlink", command=("storm",)),
-    Case(name="mixed", kind="header by stdio, data by MPI-IO", command=("mixed",), library=True),
+    Case("storm", "mkdir, create, stat, rename, unlink", "storm"),
+    Case("mixed", "header by stdio, data by MPI-IO", "mixed", library=True),
+    Case("steps", "time steps in one open HDF5 file", "steps open", library=True),
+    Case("reopened", "time steps in one HDF5 file, opened for each", "steps reopen", library=True),
     Case(
-        name="steps",
-        kind="time steps in one open HDF5 file",
-        command=("steps", "open"),
-        library=True,
-    ),
-    Case(
-        name="reopened",
-        kind="time steps in one HDF5 file, opened for each",
-        command=("steps", "reopen"),
-        library=True,
-    ),
-    Case(
-        name="lammps",
-        kind="LAMMPS: trajectory, restart files, two restart files in turn",
-        command=("/usr/bin/lmp", "-in", "in.workshop", "-log", "none", "-screen", "none"),
+        "lammps",
+        "LAMMPS: trajectory, restart files, two restart files in turn",
+        "/usr/bin/lmp -in in.workshop -log none -screen none",
         needs="/usr/bin/lmp",
         prepare=_lammps,
         library=True,
         steps={"out": 16},
-        patterns={
-            "out": r"out\.lammpstrj",
-            "rst": r"rst\..*",
-            "two": r"two\..*",
-            "end": r"end\.data",
-            "in": r"in\.workshop",
-        },
+        patterns=_patterns(
+            r"out\.lammpstrj", r"rst\..*", r"two\..*", r"end\.data", r"in\.workshop"
+        ),
     ),
     Case(
-        name="gromacs",
-        kind="GROMACS: checkpoints by rename, trajectory, energies, log",
+        "gromacs",
+        "GROMACS: checkpoints by rename, trajectory, energies, log",
+        "/usr/bin/gmx_mpi mdrun -ntomp 1 -s in.tpr -deffnm md -cpt 0.02",
         ranks=2,
-        command=(
-            "/usr/bin/gmx_mpi",
-            "mdrun",
-            "-ntomp",
-            "1",
-            "-s",
-            "in.tpr",
-            "-deffnm",
-            "md",
-            "-cpt",
-            "0.02",
-        ),
         needs="/usr/bin/gmx_mpi",
         prepare=_gromacs,
         steps={"xtc": 61, "edr": 61, "log": 61},
-        patterns={
-            "step": r"md_step.*\.cpt",
-            "prev": r"md_prev\.cpt",
-            "cpt": r"md\.cpt",
-            "xtc": r"md\.xtc",
-            "edr": r"md\.edr",
-            "log": r"md\.log",
-            "gro": r"md\.gro",
-            "in": r"in\.tpr",
-        },
+        patterns={"step": r"md_step.*\.cpt", "prev": r"md_prev\.cpt"}
+        | {kind: rf"md\.{kind}" for kind in ("cpt", "xtc", "edr", "log", "gro")}
+        | {"in": r"in\.tpr"},
     ),
 )
 BY_NAME = {case.name: case for case in CASES}

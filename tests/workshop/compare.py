@@ -26,7 +26,7 @@ ADMITS = (
 STDIO = ("bytes", "calls", "names", "ranks", *DUMPS)  # of what Darshan does not see of stdio
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Measure:
     """One quantity of one stream: truth and description; `noted` is the note where it differs."""
 
@@ -48,130 +48,80 @@ class Measure:
 def compared(log: Path, case: Case) -> list[Measure]:
     """Every quantity of a log against the truth beside it."""
     try:
-        made = read(log, keep_names=True)
+        workload = read(log, keep_names=True)
     except UnderstudyError:
-        return [Measure(stream="all", quantity="refused", truth=0, described=1)]
-    return list(measures(load(log.with_suffix(".truth.json")), made, case))
+        return [Measure("all", "refused", 0, 1)]
+    return list(measures(load(log.with_suffix(".truth.json")), workload, case))
 
 
-def measures(truth: Truth, made: Workload, case: Case) -> Iterator[Measure]:
+def measures(truth: Truth, workload: Workload, case: Case) -> Iterator[Measure]:
     """Every quantity of every stream, then the operations of all."""
-    left = list(made.streams)
+    left = list(workload.streams)
     for key, entry in truth.streams.items():
         name, _, way = key.partition(":")
         if case.library and way == "read" and f"{name}:write" in truth.streams:
             continue  # the library's own (metadata)
-        mine = [s for s in left if s.operation == way and _name(s, case) == name]
-        left = [s for s in left if s not in mine]
-        yield from _of_stream(key, entry, mine, made, case.library)
+        streams = [s for s in left if s.operation == way and _name(s, case) == name]
+        left = [s for s in left if s not in streams]
+        yield from _of_stream(key, entry, streams, workload, case.library)
     for stream in left:
-        yield Measure(
-            stream=_name(stream, case), quantity="bytes", truth=0, described=stream.bytes, noted=""
-        )
+        yield Measure(_name(stream, case), "bytes", 0, stream.bytes)
     for what in ("stat", "mkdir", "rename", "unlink", "sync") if not case.library else ():
         real = truth.operations.get(what, 0)
-        found = sum(_operations(s, what, made.ranks) for s in made.streams)
-        if real or found:
-            yield Measure(
-                stream="all",
-                quantity=what,
-                truth=real,
-                described=found,
-                noted=_missing(made, what),
-            )
+        described = sum(_operations(s, what, workload.ranks) for s in workload.streams)
+        if real or described:
+            yield Measure("all", what, real, described, _missing(workload, what))
 
 
 def _of_stream(
-    key: str, entry: Mapping[str, Any], mine: list[Stream], made: Workload, library: bool
+    key: str, entry: Mapping[str, Any], streams: list[Stream], workload: Workload, library: bool
 ) -> Iterator[Measure]:
-    unseen = not mine or all(s.method == "stdio" and s.operation == "read" for s in mine)
+    unseen = all(s.method == "stdio" and s.operation == "read" for s in streams)
 
     def note(quantity: str) -> str:
-        return _note(made, mine, quantity) or _of_stdio(made, quantity) * unseen
+        return _note(workload, streams, quantity) or _of_stdio(workload, quantity) * unseen
 
-    base = [s for s in mine if s.behind is None]
-    dumps = sorted((o.time_s, o.bytes) for s in base for o in s.expanded())
-    sizes = [size for _, size in dumps]
+    def measure(quantity: str, real: int, described: int, noted: str | None = None) -> Measure:
+        told = (
+            note(quantity.partition(" ")[0] if real == 1 else quantity) if noted is None else noted
+        )
+        return Measure(key, quantity, real, described, told)
+
+    base = [s for s in streams if s.behind is None]
+    sizes = [o.bytes for o in sorted((o for s in base for o in s.expanded()), key=_begin)]
     if entry["steps"]:
-        count = sum(s.dump_count * s.passes for s in base)
-        yield Measure(
-            stream=key,
-            quantity="dumps",
-            truth=entry["steps"],
-            described=count,
-            noted=note("dumps"),
-        )
-    yield Measure(
-        stream=key,
-        quantity="bytes",
-        truth=sum(entry["dumps"]),
-        described=sum(s.bytes for s in mine),
-        noted=note("bytes"),
-    )
-    if entry["steps"] == len(entry["dumps"]) == len(sizes) and len(mine) == len(base):
+        yield measure("dumps", entry["steps"], sum(s.dump_count * s.passes for s in base))
+    yield measure("bytes", sum(entry["dumps"]), sum(s.bytes for s in streams))
+    if entry["steps"] == len(entry["dumps"]) == len(sizes) and len(streams) == len(base):
         pairs = zip(entry["dumps"], sizes, strict=True)
-        wrong = sum(abs(real - found) > LIMIT * real for real, found in pairs)
-        yield Measure(
-            stream=key,
-            quantity="dumps of another size",
-            truth=0,
-            described=wrong,
-            noted=note("dumps of another size"),
-        )
-    names = sum(_names(s, made.ranks) for s in base)
-    yield Measure(
-        stream=key, quantity="names", truth=entry["names"], described=names, noted=note("names")
-    )
+        wrong = sum(abs(real - size) > LIMIT * real for real, size in pairs)
+        yield measure("dumps of another size", 0, wrong)
+    yield measure("names", entry["names"], sum(_names(s, workload.ranks) for s in base))
     if entry["again"] and base and all(s.operation == "write" for s in base):
-        same = all(s.files == entry["again"] for s in base)
-        yield Measure(
-            stream=key,
-            quantity=f"files {entry['again']}",
-            truth=1,
-            described=int(same),
-            noted=note("files"),
-        )
+        yield measure(f"files {entry['again']}", 1, all(s.files == entry["again"] for s in base))
     for flag in entry.get("flags", ()):
-        has = all(s.open.direct if flag == "O_DIRECT" else s.open.write_through for s in mine)
-        yield Measure(
-            stream=key, quantity=flag, truth=1, described=int(has), noted=_missing(made, flag)
-        )
-    if not library:
-        ranks = max((_ranks(s, made.ranks) for s in mine), default=0)
-        yield Measure(
-            stream=key,
-            quantity="ranks",
-            truth=entry["ranks"],
-            described=ranks,
-            noted=note("ranks"),
-        )
-    if not library and mine and all(s.layout != "flood" for s in mine):
-        yield Measure(
-            stream=key,
-            quantity=f"order {entry['order']}",
-            truth=1,
-            described=int(all(_order(s) == entry["order"] for s in mine)),
-            noted=note("order"),
-        )
-    if not library and all(s.method == "posix" for s in mine):
-        count = sum(calls_of(s, made.ranks).count for s in mine)
-        yield Measure(
-            stream=key,
-            quantity="calls",
-            truth=entry["calls"],
-            described=count,
-            noted=note("calls") or _missing(made, "data calls"),
-        )
-        named = {s.name: s for s in made.streams}
-        opens = sum(opens_of(s, made.ranks, named.get(s.last or "")) for s in mine or _idle(made))
-        opens = opens if mine else min(opens, entry["opens"])  # of files without a byte
-        yield Measure(
-            stream=key,
-            quantity="opens",
-            truth=entry["opens"],
-            described=opens,
-            noted=_missing(made, "opens"),
-        )
+        has = all(s.open.direct if flag == "O_DIRECT" else s.open.write_through for s in streams)
+        yield measure(flag, 1, has, _missing(workload, flag))
+    if library:
+        return
+    ranks = max((_ranks(s, workload.ranks) for s in streams), default=0)
+    yield measure("ranks", entry["ranks"], ranks)
+    if streams and all(s.layout != "flood" for s in streams):
+        same = all(_order(s) == entry["order"] for s in streams)
+        yield measure(f"order {entry['order']}", 1, same)
+    if all(s.method == "posix" for s in streams):
+        count = sum(calls_of(s, workload.ranks).count for s in streams)
+        told = note("calls") or _missing(workload, "data calls")
+        yield measure("calls", entry["calls"], count, told)
+        named = {s.name: s for s in workload.streams}
+        those = streams or [s for s in workload.streams if not s.bytes]  # of operations alone
+        opens = sum(opens_of(s, workload.ranks, named.get(s.last or "")) for s in those)
+        opens = opens if streams else min(opens, entry["opens"])  # of files without a byte
+        yield measure("opens", entry["opens"], opens, _missing(workload, "opens"))
+
+
+def _begin(dump: Any) -> tuple[float, int]:
+    return dump.time_s, dump.bytes
 
 
 def _order(stream: Stream) -> str:
@@ -264,11 +214,6 @@ def _note(made: Workload, streams: list[Stream], quantity: str) -> str:
             ):
                 return f"{entry.path}: {entry.confidence}, {entry.how}"
     return ""
-
-
-def _idle(made: Workload) -> list[Stream]:
-    """The streams of operations alone, whose files have no names."""
-    return [s for s in made.streams if not s.bytes]
 
 
 def _of_stdio(made: Workload, quantity: str) -> str:
