@@ -15,11 +15,12 @@ from click.testing import CliRunner
 
 from tests.readers.logs import TRACES
 from tests.readers.synthetic import Run
+from tests.readers.test_described import valid
 from tests.support.needs import DARSHAN, need
 from tests.support.player import play, strace
 from tests.support.said import raises, said
 from understudy.cli import main
-from understudy.contracts.workload import Workload, load, parse
+from understudy.contracts.workload import Workload, load
 from understudy.darshanlog import open_log
 from understudy.errors import UnderstudyError
 from understudy.inference.log.interface_counters import not_junk
@@ -35,12 +36,12 @@ def rows_of(rows: Any, passes: tuple[int, ...] = (), rank: int = 0) -> Iterator[
     """Each call of loops, with its rank."""
     for row in rows:
         if "call" in row:
-            made = dict(row)
+            call = dict(row)
             for key in ("path", "at"):
-                if isinstance(made.get(key), list):
-                    base, *factors = made[key]
-                    made[key] = base + sum(f * k for f, k in zip(factors, passes, strict=False))
-            yield rank, made
+                if isinstance(call.get(key), list):
+                    base, *factors = call[key]
+                    call[key] = base + sum(f * k for f, k in zip(factors, passes, strict=False))
+            yield rank, call
             continue
         first, count = row.get("ranks", (rank, row.get("repeat")))
         for k in range(count):
@@ -82,12 +83,12 @@ class Played:
 
 def traced(path: Path) -> list[tuple[int, list[Call]]]:
     """The same, as DXT has them."""
-    found: dict[tuple[int, int], list[tuple[float, Call]]] = {}
+    moves: dict[tuple[int, int], list[tuple[float, Call]]] = {}
     with open_log(path) as log:
         kept = not_junk(log)
         for record in log.dxt("DXT_POSIX"):
             if kept(np.array([record.id], np.uint64))[0]:
-                home = found.setdefault((record.rank, record.id), [])
+                home = moves.setdefault((record.rank, record.id), [])
                 for kind, rows in (
                     ("read", record.read_segments),
                     ("write", record.write_segments),
@@ -95,34 +96,24 @@ def traced(path: Path) -> list[tuple[int, list[Call]]]:
                     for at, length, start_s, *_ in rows.tolist():
                         home.append((start_s, (kind, at, length)))
     return sorted(
-        (rank, [call for _, call in sorted(calls)]) for (rank, _), calls in found.items() if calls
+        (rank, [call for _, call in sorted(calls)]) for (rank, _), calls in moves.items() if calls
     )
 
 
-def add(run: Run, name: str, rank: int, segments: list[Segment], **counters: Any) -> int:
+def add(run: Run, name: str, rank: int, writes: list[Segment], **counters: Any) -> int:
     """Traced writes, or reads with `read=`, and what POSIX counts of them."""
     reads: list[Segment] = counters.pop("read", [])
-    file = run.file(name)
-    run.add(
-        "DXT_POSIX", {"id": file, "rank": rank, "write_segments": segments, "read_segments": reads}
-    )
-    record = {
-        "OPENS": 1,
-        "WRITES": len(segments),
-        "READS": len(reads),
-        "BYTES_WRITTEN": sum(s[1] for s in segments),
-        "BYTES_READ": sum(s[1] for s in reads),
-    }
-    counted = {f"POSIX_{key}": value for key, value in (record | counters).items()}
-    run.add("POSIX", {"id": file, "rank": rank} | counted)
-    return file
+    run.trace(name, writes, rank, reads=reads)
+    usual = {"OPENS": 1, "WRITES": len(writes), "READS": len(reads)}
+    usual["BYTES_WRITTEN"] = sum(length for _, length, *_ in writes)
+    usual["BYTES_READ"] = sum(length for _, length, *_ in reads)
+    return run.record("POSIX", name, rank, **(usual | counters))
 
 
 def described(run: Run, folder: Path) -> Workload:
-    made = run.describe(folder, calls=True)
-    again = parse(made.to_text(), "again")
-    assert again.to_text() == made.to_text()
-    return made
+    workload = run.describe(folder, calls=True)
+    valid(workload)
+    return workload
 
 
 def notes_of(workload: Workload) -> str:
@@ -164,15 +155,14 @@ def test_opens_stats_and_syncs_are_as_many_as_were_counted(tmp_path: Path) -> No
     run = Run(nprocs=8)
     writes = [(k * 10, 10, 1.0 + k, 1.5 + k) for k in range(12)]
     add(run, "/s/own", 3, writes, OPENS=7, FILENOS=2, DUPS=1, STATS=5, FSYNCS=3, FDSYNCS=2)
-    shared = run.file("/s/shared")
-    run.add("DXT_POSIX", {"id": shared, "rank": 6, "write_segments": writes})
+    run.trace("/s/shared", writes, 6)
     whole = {"OPENS": 10, "STATS": 8, "FSYNCS": 16, "WRITES": 12, "BYTES_WRITTEN": 120}
-    run.add("POSIX", {"id": shared, "rank": -1} | {f"POSIX_{k}": n for k, n in whole.items()})
-    run.add("POSIX", {"id": run.file("/s/looked"), "rank": 0, "POSIX_STATS": 2})
-    made = Played(described(run, tmp_path))
+    run.record("POSIX", "/s/shared", -1, **whole)
+    run.record("POSIX", "/s/looked", STATS=2)
+    played = Played(described(run, tmp_path))
     kinds = {"open": 14, "close": 14, "stat": 15, "sync": 21, "write": 24}
-    assert made.kinds == kinds
-    assert Counter(rank for (rank, _), opens in made.flags.items() for _ in opens) == {
+    assert played.kinds == kinds
+    assert Counter(rank for (rank, _), opens in played.flags.items() for _ in opens) == {
         **dict.fromkeys(range(8), 1),
         3: 5,
         6: 2,
@@ -219,30 +209,20 @@ def test_bytes_that_are_read_but_not_written_are_there_before(tmp_path: Path) ->
     assert tree is not None
     folders, files = tree.entries[0], tree.entries[1:]
     assert folders.directory and folders.count == 2
-    assert [f.bytes for f in files for _ in range(f.count)] == [520, None, 150, 30] or sorted(
-        str(f.bytes) for f in files for _ in range(f.count)
-    ) == ["150", "30", "520", "None"]
+    sizes = sorted(str(f.bytes) for f in files for _ in range(f.count))
+    assert sizes == ["150", "30", "520", "None"]
     assert tree.stored_bytes == 520 + 100 + 150 + 100
 
 
 def test_what_other_ranks_wrote_is_read_in_a_later_step(tmp_path: Path) -> None:
     run = Run(nprocs=2)
     for rank in range(2):
-        own, other = rank * 100, (1 - rank) * 100
-        name = run.file("/s/all")
-        run.add(
-            "DXT_POSIX",
-            {
-                "id": name,
-                "rank": rank,
-                "write_segments": [(own, 100, 1.0, 1.1)],
-                "read_segments": [(other, 100, 1.2, 1.3)],
-            },
-        )
-    run.add("POSIX", {"id": name, "rank": -1, "POSIX_OPENS": 2})
-    made = Played(described(run, tmp_path))
-    reads = next(k for k, step in enumerate(made.steps) if ("read", 0) in step)
-    assert not any(kind == "write" for step in made.steps[reads:] for kind, _ in step)
+        reads = [((1 - rank) * 100, 100, 1.2, 1.3)]
+        run.trace("/s/all", [(rank * 100, 100, 1.0, 1.1)], rank, reads=reads)
+    run.record("POSIX", "/s/all", -1, OPENS=2)
+    played = Played(described(run, tmp_path))
+    reads = next(k for k, step in enumerate(played.steps) if ("read", 0) in step)
+    assert not any(kind == "write" for step in played.steps[reads:] for kind, _ in step)
 
 
 def test_a_pause_of_all_ranks_begins_a_step(tmp_path: Path) -> None:
@@ -307,12 +287,12 @@ HOSTILE: list[Segment] = [
 def test_impossible_calls_are_left_out_and_counted(tmp_path: Path) -> None:
     run = Run(nprocs=2)
     good = (0, 10, 1.0, 1.1)
-    file = add(run, "/s/a", 0, [*HOSTILE, good], WRITES=1, BYTES_WRITTEN=10)
+    add(run, "/s/a", 0, [*HOSTILE, good], WRITES=1, BYTES_WRITTEN=10)
     for rank in (-1, 2, 1 << 40):
-        run.add("DXT_POSIX", {"id": file, "rank": rank, "write_segments": [good]})
-    made = described(run, tmp_path)
-    assert Played(made).lives == [(0, [("write", 0, 10)])]
-    assert f"Module DXT_POSIX: {len(HOSTILE) + 3} records left out" in notes_of(made)
+        run.trace("/s/a", [good], rank)
+    workload = described(run, tmp_path)
+    assert Played(workload).lives == [(0, [("write", 0, 10)])]
+    assert f"Module DXT_POSIX: {len(HOSTILE) + 3} records left out" in notes_of(workload)
 
 
 def test_too_many_calls_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -369,16 +349,16 @@ _PLACE = re.compile(r"(\d+), (\d+)$")
 
 def system_calls(trace: Path, below: str) -> list[tuple[str, int, int]]:
     """Of a rank, in order: kind, place and bytes; and whether an open writes and truncates."""
-    found = []
+    calls = []
     for line in lines_of(trace.read_text(errors="surrogateescape").splitlines()):
         if line.name.startswith("openat") and f"/{below}/" in (line.path or ""):
             flags = line.text
-            found.append(("open", int("O_RDONLY" not in flags), int("O_TRUNC" in flags)))
+            calls.append(("open", int("O_RDONLY" not in flags), int("O_TRUNC" in flags)))
         elif line.name and f"/{below}/" in line.arguments[0]:
             place = _PLACE.search(line.text)
             moved = (int(place[2]), int(place[1])) if place else (0, 0)
-            found.append((line.name, *moved))
-    return found
+            calls.append((line.name, *moved))
+    return calls
 
 
 def test_the_player_makes_the_calls_of_a_program_that_darshan_traced(tmp_path: Path) -> None:
@@ -399,17 +379,17 @@ def test_the_player_makes_the_calls_of_a_program_that_darshan_traced(tmp_path: P
         env=os.environ | {"OUT": str(tmp_path / "app.strace")},
     )
     assert done.returncode == 0, done.stderr
-    made = tmp_path / "app.json"
-    told = CliRunner().invoke(main, ["describe", "--calls", str(log), "-o", str(made)])
+    descriptor = tmp_path / "app.json"
+    told = CliRunner().invoke(main, ["describe", "--calls", str(log), "-o", str(descriptor)])
     assert told.exit_code == 0, told.output
-    tree = f"{load(made).streams[0].set.name}.tree"
+    tree = f"{load(descriptor).streams[0].set.name}.tree"
     script = tmp_path / "traced.sh"
     script.write_text(
         f"#!/bin/sh\nexec {strace()} {' '.join(TRACED)} "
         f'-o "{tmp_path}/again.strace.$OMPI_COMM_WORLD_RANK$PMI_RANK" "$@"\n'
     )
     script.chmod(0o755)
-    play(made, ranks, tmp_path / "data", "--time-scale", "0", before=[str(script)])
+    play(descriptor, ranks, tmp_path / "data", "--time-scale", "0", before=[str(script)])
     for rank in range(ranks):
         program = system_calls(tmp_path / f"app.strace.{rank}", "app")
         player = system_calls(tmp_path / f"again.strace.{rank}", tree)
