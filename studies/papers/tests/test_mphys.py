@@ -1,9 +1,7 @@
 """The five workloads of the M-Phys study against what its paper states, and how they are made."""
 
 import json
-import os
 import subprocess
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
@@ -44,87 +42,40 @@ class Stated:
     viz_bytes: int
 
 
-STATED = {
-    "a": Stated(
-        ranks=16,
-        runtime_s=119 * 60,
-        checkpoints=49,
-        first_bytes=213 * MB,
-        last_bytes=213 * MB,
-        states=50,
-        viz_bytes=1750 * MB,
-    ),
-    "b": Stated(
-        ranks=80,
-        runtime_s=131 * 60,
-        checkpoints=27,
-        first_bytes=259 * MB,
-        last_bytes=1900 * MB,
-        states=28,
-        viz_bytes=285 * MB,
-    ),
-    "c": Stated(
-        ranks=80,
-        runtime_s=131 * 60,
-        checkpoints=27,
-        first_bytes=259 * MB,
-        last_bytes=1900 * MB,
-        states=28,
-        viz_bytes=20200 * MB,
-    ),
-    "d": Stated(
-        ranks=80,
-        runtime_s=754,
-        checkpoints=3,
-        first_bytes=7300 * MB,
-        last_bytes=7300 * MB,
-        states=116,
-        viz_bytes=1800 * MB,
-    ),
-    "e": Stated(
-        ranks=80,
-        runtime_s=754,
-        checkpoints=3,
-        first_bytes=7700 * MB,
-        last_bytes=7700 * MB,
-        states=88,
-        viz_bytes=1400 * MB,
-    ),
-}
+def stated(ranks: int, runtime_s: int, checkpoints: list[int], states: list[int]) -> Stated:
+    """Numbers of dumps; of checkpoints the first and last bytes, of states the bytes of all, in
+    MB."""
+    return Stated(
+        ranks=ranks,
+        runtime_s=runtime_s,
+        checkpoints=checkpoints[0],
+        first_bytes=checkpoints[1] * MB,
+        last_bytes=checkpoints[2] * MB,
+        states=states[0],
+        viz_bytes=states[1] * MB,
+    )
 
+
+STATED = {
+    "a": stated(16, 119 * 60, [49, 213, 213], [50, 1750]),
+    "b": stated(80, 131 * 60, [27, 259, 1900], [28, 285]),
+    "c": stated(80, 131 * 60, [27, 259, 1900], [28, 20200]),
+    "d": stated(80, 754, [3, 7300, 7300], [116, 1800]),
+    "e": stated(80, 754, [3, 7700, 7700], [88, 1400]),
+}
+ERRORS = ("checkpoint_mean_error", "checkpoint_max_error", "total_error", "state_error")
 # Table II of the paper, as fractions.
 TABLE_II = {
-    "a": Accuracy(
-        checkpoint_mean_error=0.0017,
-        checkpoint_max_error=0.0043,
-        total_error=0.0829,
-        state_error=0.0016,
-    ),
-    "b": Accuracy(
-        checkpoint_mean_error=0.0190,
-        checkpoint_max_error=0.1622,
-        total_error=0.0023,
-        state_error=0.0001,
-    ),
-    "c": Accuracy(
-        checkpoint_mean_error=0.0305,
-        checkpoint_max_error=0.1627,
-        total_error=0.0572,
-        state_error=0.0020,
-    ),
-    "d": Accuracy(
-        checkpoint_mean_error=0.0114,
-        checkpoint_max_error=0.0116,
-        total_error=0.0188,
-        state_error=0.0002,
-    ),
-    "e": Accuracy(
-        checkpoint_mean_error=0.0046,
-        checkpoint_max_error=0.0046,
-        total_error=0.0196,
-        state_error=0.0002,
-    ),
+    letter: Accuracy(**dict(zip(ERRORS, row, strict=True)))
+    for letter, row in {
+        "a": (0.0017, 0.0043, 0.0829, 0.0016),
+        "b": (0.0190, 0.1622, 0.0023, 0.0001),
+        "c": (0.0305, 0.1627, 0.0572, 0.0020),
+        "d": (0.0114, 0.0116, 0.0188, 0.0002),
+        "e": (0.0046, 0.0046, 0.0196, 0.0002),
+    }.items()
 }
+each_simulation = pytest.mark.parametrize("letter", LETTERS)
 
 
 def described(letter: str) -> Workload:
@@ -156,15 +107,13 @@ def stated_checkpoints(letter: str) -> list[int]:
     return list(schedule.grown(said.first_bytes, (step.factor for step in steps)))
 
 
-@pytest.mark.parametrize("letter", LETTERS)
+@each_simulation
 def test_the_workload_is_what_its_specification_gives(letter: str) -> None:
-    made = CliRunner().invoke(
-        cli.main,
-        ["compose", str(where("simulations") / f"mphys-{letter}.json")],
-        catch_exceptions=False,
-    )
-    assert made.exit_code == 0 and made.stderr == ""
-    assert made.stdout_bytes == (where("workloads") / f"mphys-{letter}.json").read_bytes()
+    command = ["compose", str(where("simulations") / f"mphys-{letter}.json")]
+    done = CliRunner().invoke(cli.main, command, catch_exceptions=False)
+    assert done.exit_code == 0 and done.stderr == ""
+    path = where("workloads") / f"mphys-{letter}.json"
+    assert done.stdout_bytes == path.read_bytes() and path.stat().st_size < 90_000
 
 
 def test_every_specification_has_its_workload() -> None:
@@ -175,17 +124,17 @@ def test_every_specification_has_its_workload() -> None:
         simulation.get("mphys-z")
 
 
-@pytest.mark.parametrize("letter", LETTERS)
+@each_simulation
 def test_a_workload_is_known_as_that_of_its_simulation(letter: str) -> None:
-    made, stated = described(letter), simulation.get(f"mphys-{letter}")
-    assert simulation.played_by(made) == stated
-    assert simulation.played_by(scaling.scale(made, 8, "strong")) == stated
-    assert simulation.played_by(scaling.scale(made, 160, "weak")) is None
-    assert simulation.played_by(replace(made, runtime_s=1.0)) is None
-    assert simulation.played_by(replace(made, name="another")) is None
+    whole, simulated = described(letter), simulation.get(f"mphys-{letter}")
+    for same in (whole, scaling.scale(whole, 8, "strong")):
+        assert simulation.played_by(same) == simulated
+    others = (replace(whole, runtime_s=1.0), replace(whole, name="another"))
+    for other in (scaling.scale(whole, 160, "weak"), *others):
+        assert simulation.played_by(other) is None
 
 
-@pytest.mark.parametrize("letter", LETTERS)
+@each_simulation
 def test_the_paper_s_accuracy_stands_in_the_specification(letter: str) -> None:
     published = simulation.get(f"mphys-{letter}").published
     assert published is not None
@@ -198,7 +147,7 @@ def on_storage(letter: str, folder: Path, method: str = "hdf5") -> PlayedRepetit
     return reading.read(results.write(row, folder / "result.json")).repetitions[0]
 
 
-@pytest.mark.parametrize("letter", LETTERS)
+@each_simulation
 def test_accuracy_is_that_of_the_bytes_on_storage(letter: str, tmp_path: Path) -> None:
     found = judge.accuracy(simulation.get(f"mphys-{letter}"), on_storage(letter, tmp_path))
     said = stated_checkpoints(letter)
@@ -220,7 +169,7 @@ def test_no_files_and_no_states_have_no_accuracy(tmp_path: Path) -> None:
         judge.accuracy(stated, replace(played, streams=(lost, *rest)))
 
 
-@pytest.mark.parametrize("letter", LETTERS)
+@each_simulation
 def test_stated_numbers_stand_in_the_workload(letter: str) -> None:
     said, made = STATED[letter], described(letter)
     checkpoint, visualization = made.streams
@@ -232,22 +181,18 @@ def test_stated_numbers_stand_in_the_workload(letter: str) -> None:
     assert visualization.bytes == said.viz_bytes
 
 
-@pytest.mark.parametrize("letter", LETTERS)
+@each_simulation
 def test_our_table_ii_is_zero(letter: str) -> None:
     """Payload: mean and largest error of the checkpoints, error of all states, per state."""
     checkpoint, visualization = streams(letter)
+    total = STATED[letter].viz_bytes
     ours = judge.errors_of(
-        stated_checkpoints(letter),
-        STATED[letter].viz_bytes,
-        sizes(checkpoint),
-        sizes(visualization),
+        stated_checkpoints(letter), total, sizes(checkpoint), sizes(visualization)
     )
-    assert ours == Accuracy(
-        checkpoint_mean_error=0, checkpoint_max_error=0, total_error=0, state_error=0
-    )
+    assert ours == Accuracy(**dict.fromkeys(ERRORS, 0))
 
 
-@pytest.mark.parametrize("letter", LETTERS)
+@each_simulation
 def test_the_paper_s_error_per_state_is_its_total_error_over_the_states(letter: str) -> None:
     table, states = TABLE_II[letter], STATED[letter].states
     total = STATED[letter].viz_bytes
@@ -263,7 +208,7 @@ def test_accuracy_of_nothing_is_one_message() -> None:
         judge.errors_of([1, 1], 1, [1], [1, 1, 1])
 
 
-@pytest.mark.parametrize("letter", LETTERS)
+@each_simulation
 def test_checkpoints_are_new_files_and_states_are_appended(letter: str) -> None:
     checkpoint, visualization = streams(letter)
     for stream, role, files in (
@@ -279,7 +224,7 @@ def test_checkpoints_are_new_files_and_states_are_appended(letter: str) -> None:
     assert visualization.sync and visualization.steps[0].time_s == 0
 
 
-@pytest.mark.parametrize("letter", LETTERS)
+@each_simulation
 def test_times_are_those_of_the_paper_s_schedule(letter: str) -> None:
     said = STATED[letter]
     steps = Timesteps(checkpoints=said.checkpoints, states=said.states)
@@ -300,7 +245,7 @@ def test_times_are_those_of_the_paper_s_schedule(letter: str) -> None:
         assert origin == "assumed"
 
 
-@pytest.mark.parametrize("letter", LETTERS)
+@each_simulation
 def test_states_grow_as_the_checkpoints(letter: str) -> None:
     """Equation 3: a state has its data from the checkpoint before it, the first from the first."""
     checkpoint, visualization = streams(letter)
@@ -311,7 +256,7 @@ def test_states_grow_as_the_checkpoints(letter: str) -> None:
         assert state.bytes == pytest.approx(grown, abs=8 + grown * 1e-6)
 
 
-@pytest.mark.parametrize("letter", LETTERS)
+@each_simulation
 def test_states_hold_a_subset_of_the_variables(letter: str) -> None:
     checkpoint, visualization = streams(letter)
     full = {v.name: v.count for v in checkpoint.steps[0].variables}
@@ -344,7 +289,7 @@ def test_the_jump_is_a_package_of_variables(letter: str) -> None:
     assert nodes[26] > 2.5 * nodes[4]
 
 
-@pytest.mark.parametrize("letter", LETTERS)
+@each_simulation
 def test_every_number_has_its_origin(letter: str) -> None:
     made = described(letter)
     counts = origins(made)
@@ -363,30 +308,17 @@ def test_every_number_has_its_origin(letter: str) -> None:
             assert entry.how.startswith(f"F_{k} = {factor:.6f}: ")
 
 
-@pytest.mark.parametrize("letter", LETTERS)
-def test_the_descriptor_stays_small(letter: str) -> None:
-    assert (where("workloads") / f"mphys-{letter}.json").stat().st_size < 90_000
+def play(letter: str, folder: Path, *options: object) -> subprocess.CompletedProcess[str]:
+    path = where("workloads") / f"mphys-{letter}.json"
+    start = [] if "--dry-run" in options else ["mpirun", "-n", STATED[letter].ranks]
+    command = [*start, player.program(), "-w", path, "-o", folder / "files"]
+    command += ["--method", "null", *options]
+    return subprocess.run(list(map(str, command)), capture_output=True, text=True, check=False)
 
 
-def play(letter: str, folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    program = str(ROOT / "build" / "bin" / "understudy-replay")
-    command = [
-        "mpirun",
-        "-n",
-        str(STATED[letter].ranks),
-        program,
-        "-w",
-        str(where("workloads") / f"mphys-{letter}.json"),
-        "-o",
-        str(folder / "files"),
-        *arguments,
-    ]
-    return subprocess.run(command, capture_output=True, text=True, check=False, env=os.environ)
-
-
-@pytest.mark.parametrize("letter", LETTERS)
+@each_simulation
 def test_the_player_accepts_it(letter: str, tmp_path: Path) -> None:
-    done = play(letter, tmp_path, "--method", "null", "--dry-run")
+    done = play(letter, tmp_path, "--dry-run")
     assert done.returncode == 0, done.stderr
     found = [
         line.split()[1] for line in done.stdout.splitlines() if line.startswith("    bytes  ")
@@ -396,7 +328,7 @@ def test_the_player_accepts_it(letter: str, tmp_path: Path) -> None:
 
 def test_the_player_moves_all_of_a(tmp_path: Path) -> None:
     path = tmp_path / "result.json"
-    done = play("a", tmp_path, "--method", "null", "--time-scale", "0", "--output", str(path))
+    done = play("a", tmp_path, "--time-scale", 0, "--output", path)
     assert done.returncode == 0, done.stderr
     [repetition] = reading.read(path).repetitions
     for played, said in zip(repetition.streams, streams("a"), strict=True):
@@ -460,91 +392,89 @@ def test_the_example_of_the_docs_is_a_specification(tmp_path: Path) -> None:
     assert named == [False, False, True, True]
 
 
-Change = Callable[[dict[str, Any]], object]
+SERIES = ("series", 0)
+MESH = (*SERIES, "meshes", 0)
+BOUNDED = {"rule": "bounded", "first_bytes": MB, "activation_dump": 2, "peak_dump": 3}
+BOUNDED |= {"peak_bytes": 2 * MB, "last_bytes": 3 * MB}
+FOLLOWS = {"rule": "total", "total_bytes": MB, "follows": "restart"}
+SPREAD = {"rule": "spread", "dumps": 0, "from_start": True}
+OF_SERIES, OF_MESH = "series[0]", "series[0].meshes[0]"
+# Where a value is changed, to what (None: removed; TWICE: the entry is there twice), what is said.
+TWICE = object()
+INVALID: list[tuple[tuple[str | int, ...], Any, str]] = [
+    (("ranks",), 0, "top level: ranks: expected at least 1, found 0"),
+    (("ranks",), True, "ranks: expected a whole number, found true"),
+    (("runtime_s",), 0, "top level: runtime_s: expected more than 0, found 0.0"),
+    (("colour",), "red", "top level: unknown key 'colour', expected schema, name"),
+    (("notes",), None, "top level: the key 'notes' is missing"),
+    (("series",), {}, "series: expected a list, found {}"),
+    (
+        (*SERIES, "role"),
+        "dump",
+        f'{OF_SERIES}.role: expected checkpoint, visualization or output, found "dump"',
+    ),
+    (
+        (*SERIES, "times", "rule"),
+        "often",
+        f'{OF_SERIES}.times.rule: expected spread or at, found "often"',
+    ),
+    (
+        (*SERIES, "times"),
+        5,
+        f"{OF_SERIES}.times: expected an object with the key rule, found 5",
+    ),
+    (
+        (*SERIES, "times", "times_s"),
+        [2, 1],
+        f"{OF_SERIES}.times: times_s: expected one or more times from 0 on, in order",
+    ),
+    ((*SERIES, "times"), SPREAD, f"{OF_SERIES}.times: dumps: expected at least 1, found 0"),
+    (
+        (*MESH, "sizes", "factors"),
+        [2],
+        f"{OF_MESH}: sizes: 1 growth factors, expected one fewer than the 3 dumps",
+    ),
+    (
+        (*MESH, "sizes", "first_bytes"),
+        99,
+        f"{OF_MESH}: dump 1 of 99 B: 24 B a part: expected at least the ",
+    ),
+    (
+        (*MESH, "sizes"),
+        FOLLOWS,
+        f"{OF_MESH}: sizes: follows 'restart', expected an earlier series",
+    ),
+    ((*MESH, "sizes"), BOUNDED, f"{OF_MESH}: activation_dump 2, peak_dump 3 of 3 dumps: expected"),
+    (
+        (*MESH, "packages", 0, "fields", 0, "count"),
+        0,
+        f"{OF_MESH}.packages[0].fields[0]: count: expected at least 1, found 0",
+    ),
+    (("provenance", 0, "origin"), "guessed", "provenance[0].origin: "),
+    (
+        ("published", "accuracy"),
+        0.1,
+        "published.accuracy: expected an object with the keys checkpoint_mean_error",
+    ),
+    (SERIES, TWICE, "checkpoint"),
+    (MESH, TWICE, "streams[0].steps[0].do: "),
+]
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (lambda s: s.update(ranks=0), "top level: ranks: expected at least 1, found 0"),
-        (lambda s: s.update(ranks=True), "ranks: expected a whole number, found true"),
-        (lambda s: s.update(runtime_s=0), "top level: runtime_s: expected more than 0, found 0.0"),
-        (
-            lambda s: s.update(colour="red"),
-            "top level: unknown key 'colour', expected schema, name",
-        ),
-        (lambda s: s.pop("notes"), "top level: the key 'notes' is missing"),
-        (lambda s: s.update(series={}), "series: expected a list, found {}"),
-        (
-            lambda s: s["series"][0].update(role="dump"),
-            'series[0].role: expected checkpoint, visualization or output, found "dump"',
-        ),
-        (
-            lambda s: s["series"][0]["times"].update(rule="often"),
-            'series[0].times.rule: expected spread or at, found "often"',
-        ),
-        (
-            lambda s: s["series"][0].update(times=5),
-            "series[0].times: expected an object with the key rule, found 5",
-        ),
-        (
-            lambda s: s["series"][0]["times"].update(times_s=[2, 1]),
-            "series[0].times: times_s: expected one or more times from 0 on, in order",
-        ),
-        (
-            lambda s: s["series"][0].update(
-                times={"rule": "spread", "dumps": 0, "from_start": True}
-            ),
-            "series[0].times: dumps: expected at least 1, found 0",
-        ),
-        (
-            lambda s: s["series"][0]["meshes"][0]["sizes"].update(factors=[2]),
-            "series[0].meshes[0]: sizes: 1 growth factors, expected one fewer than the 3 dumps",
-        ),
-        (
-            lambda s: s["series"][0]["meshes"][0]["sizes"].update(first_bytes=99),
-            "series[0].meshes[0]: dump 1 of 99 B: 24 B a part: expected at least the ",
-        ),
-        (
-            lambda s: s["series"][0]["meshes"][0].update(
-                sizes={"rule": "total", "total_bytes": 10**6, "follows": "restart"}
-            ),
-            "series[0].meshes[0]: sizes: follows 'restart', expected an earlier series",
-        ),
-        (
-            lambda s: s["series"][0]["meshes"][0].update(
-                sizes={
-                    "rule": "bounded",
-                    "first_bytes": 10**6,
-                    "activation_dump": 2,
-                    "peak_dump": 3,
-                    "peak_bytes": 2 * 10**6,
-                    "last_bytes": 3 * 10**6,
-                }
-            ),
-            "series[0].meshes[0]: activation_dump 2, peak_dump 3 of 3 dumps: expected",
-        ),
-        (
-            lambda s: s["series"][0]["meshes"][0]["packages"][0]["fields"][0].update(count=0),
-            "series[0].meshes[0].packages[0].fields[0]: count: expected at least 1, found 0",
-        ),
-        (lambda s: s["provenance"][0].update(origin="guessed"), "provenance[0].origin: "),
-        (
-            lambda s: s["published"].update(accuracy=0.1),
-            "published.accuracy: expected an object with the keys checkpoint_mean_error",
-        ),
-        (lambda s: s["series"].append(s["series"][0]), "checkpoint"),
-        (
-            lambda s: s["series"][0]["meshes"].append(s["series"][0]["meshes"][0]),
-            "streams[0].steps[0].do: ",
-        ),
-    ],
-)
-def test_a_wrong_specification_is_one_message(
-    change: Change, message: str, tmp_path: Path
+@pytest.mark.parametrize(("path", "value", "message"), INVALID)
+def test_an_invalid_specification_is_one_message(
+    path: tuple[str | int, ...], value: object, message: str, tmp_path: Path
 ) -> None:
-    row = small()
-    change(row)
+    row: Any = small()
+    above = row
+    for key in path[:-1]:
+        above = above[key]
+    if value is None:
+        del above[path[-1]]
+    elif value is TWICE:
+        above.append(above[path[-1]])
+    else:
+        above[path[-1]] = value
     done = compose(json.dumps(row), tmp_path)
     assert done.exit_code == 2 and done.stdout == ""
     assert done.stderr.startswith("understudy: ") and done.stderr.count("\n") == 1

@@ -96,8 +96,8 @@ class Shutdown(Observed):
             version=log.library_version or "of unknown version",
             command_line=shlex.split(run.command),
             sizes={
-                shutdown.ARCHIVED_BYTES: _archived(self._staged(run.folder / ARCHIVED)),
-                **{name: {"shared": value} for name, value in _sizes(log)},
+                shutdown.ARCHIVED_BYTES: archived_sizes(self._staged(run.folder / ARCHIVED)),
+                **{name: {"shared": value} for name, value in part_sizes(log)},
             },
         )
 
@@ -131,7 +131,7 @@ def _saved(row: shutdown.Row) -> str:
     return "an unknown share" if row.saved is None else percent(row.saved)
 
 
-def _archived(path: Path) -> dict[str, float]:
+def archived_sizes(path: Path) -> dict[str, float]:
     """Bytes of the archived logs by workload; nothing where the node has no Python for it."""
     if not path.is_file():
         return {}
@@ -144,7 +144,7 @@ def _archived(path: Path) -> dict[str, float]:
     }
 
 
-def _sizes(log: LogSize) -> Iterator[tuple[str, float]]:
+def part_sizes(log: LogSize) -> Iterator[tuple[str, float]]:
     """Sizes of the parts of a log, as in Table II of the paper."""
     regions = {region.name: region for region in log.regions}
     records = [regions[m].record_bytes for m in ("POSIX", "MPI-IO") if m in regions]
