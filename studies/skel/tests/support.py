@@ -102,6 +102,13 @@ def run(
     )
 
 
+def run_line(
+    program: Path, ranks: int, line: str, *words: object, **options: dict[str, str]
+) -> subprocess.CompletedProcess[str]:
+    """Starts a program by a line of words without blanks in them, and more words."""
+    return run(program, ranks, *line.split(), *words, **options)
+
+
 def bpls(path: Path, *words: str) -> str:
     """Output of bpls for a BP file, without ADIOS' own variables."""
     done = subprocess.run([bpls_path(), path, *words], capture_output=True, text=True, check=True)

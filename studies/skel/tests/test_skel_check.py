@@ -5,7 +5,6 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -54,55 +53,39 @@ def faults_of(row: dict[str, Any], folder: Path) -> list[str]:
     return list(completeness.program_faults(measured, asked()))
 
 
-def the_step(row: dict[str, Any]) -> Any:
-    return row["repetitions"][0]["streams"][0]["dumps"][1]
-
-
-FAULTS: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
-    "kind": (
-        lambda row: row["program"].update(kind="application"),
-        "program.kind: expected skeleton, got application",
-    ),
-    "method": (
-        lambda row: row["program"].update(method="POSIX"),
-        "program.method: expected MPI_AMR, got POSIX",
-    ),
-    "parameters": (
-        lambda row: row["program"].update(parameters="num_aggregators=4"),
+STREAM = ("repetitions", 0, "streams", 0)
+STEP = (*STREAM, "dumps", 1)
+AT = "repetitions[0].restart.dumps"
+# Where a result is changed, to what (None: removed), and what is said.
+FAULTS: list[tuple[tuple[str | int, ...], Any, str]] = [
+    (("program", "kind"), "application", "program.kind: expected skeleton, got application"),
+    (("program", "method"), "POSIX", "program.method: expected MPI_AMR, got POSIX"),
+    (
+        ("program", "parameters"),
+        "num_aggregators=4",
         "program.parameters: expected num_aggregators=2, got num_aggregators=4",
     ),
-    "ranks": (
-        lambda row: _fewer(row),
-        "environment.ranks: expected 4, got 3",
-    ),
-    "repetitions": (
-        lambda row: row["repetitions"].append(row["repetitions"][0] | {"repetition": 1}),
-        "repetitions: expected 1, got 2",
-    ),
-    "file system": (
-        lambda row: row["environment"].update(file_system="tmpfs"),
+    (
+        ("environment", "file_system"),
+        "tmpfs",
         "storage.type: tmpfs, but the partition says disk",
     ),
-    "group": (
-        lambda row: row["repetitions"][0]["streams"][0].update(name="other"),
-        "repetitions[0].streams: expected restart, got other",
+    ((*STREAM, "name"), "other", "repetitions[0].streams: expected restart, got other"),
+    (STEP, None, f"{AT}: expected 2, got 1"),
+    (
+        (*STEP, "processes", "bytes", 3),
+        10 * MIB - 1,
+        f"{AT}[1].processes.bytes[3]: expected 10485760, got 10485759",
     ),
-    "step": (
-        lambda row: row["repetitions"][0]["streams"][0]["dumps"].pop(),
-        "repetitions[0].restart.dumps: expected 2, got 1",
+    (
+        (*STEP, "file_bytes"),
+        40 * MIB - 1,
+        f"{AT}[1]: its files hold 41943039 bytes, less than the payload",
     ),
-    "bytes of a process": (
-        lambda row: the_step(row)["processes"]["bytes"].__setitem__(3, 10 * MIB - 1),
-        "repetitions[0].restart.dumps[1].processes.bytes[3]: expected 10485760, got 10485759",
-    ),
-    "files": (
-        lambda row: the_step(row).update(file_bytes=40 * MIB - 1),
-        "repetitions[0].restart.dumps[1]: its files hold 41943039 bytes, less than the payload",
-    ),
-}
+]
 
 
-def _fewer(row: dict[str, Any]) -> None:
+def fewer_ranks(row: dict[str, Any]) -> None:
     row["environment"]["ranks"] = 3
     for dump in row["repetitions"][0]["streams"][0]["dumps"]:
         for key, values in dump["processes"].items():
@@ -111,15 +94,27 @@ def _fewer(row: dict[str, Any]) -> None:
 
 def test_a_complete_result_of_a_program_has_no_fault(tmp_path: Path) -> None:
     assert faults_of(done(), tmp_path) == []
-
-
-@pytest.mark.parametrize("name", FAULTS)
-def test_each_fault_of_a_program_is_seen(name: str, tmp_path: Path) -> None:
-    spoil, message = FAULTS[name]
     row = done()
-    spoil(row)
-    found = faults_of(row, tmp_path)
-    assert found and found[0] == message
+    fewer_ranks(row)
+    assert faults_of(row, tmp_path)[0] == "environment.ranks: expected 4, got 3"
+    row = done()
+    row["repetitions"].append(row["repetitions"][0] | {"repetition": 1})
+    assert faults_of(row, tmp_path)[0] == "repetitions: expected 1, got 2"
+
+
+@pytest.mark.parametrize(("path", "value", "message"), FAULTS)
+def test_each_fault_of_a_program_is_seen(
+    path: tuple[str | int, ...], value: object, message: str, tmp_path: Path
+) -> None:
+    row: Any = done()
+    above = row
+    for key in path[:-1]:
+        above = above[key]
+    if value is None:
+        del above[path[-1]]
+    else:
+        above[path[-1]] = value
+    assert faults_of(row, tmp_path)[0] == message
 
 
 # What bpls must tell
@@ -186,6 +181,8 @@ def test_a_right_listing_has_no_fault_and_each_wrong_one_has() -> None:
 
 # The jobs
 
+TWO_RANKS = "^Skel%method=POSIX%ranks=2%ranks_per_aggregator=4%.*=chimera"
+
 
 class Session:
     """ReFrame on the check alone, in a folder of its own."""
@@ -201,12 +198,12 @@ class Session:
             "RFM_ENABLE_RESULTS_STORAGE": "0",
         }
 
-    def run(self, *arguments: str, shell: bool = True) -> subprocess.CompletedProcess[str]:
+    def run(self, line: str, shell: bool = True) -> subprocess.CompletedProcess[str]:
         """`shell`: with what setup-env.sh puts on PATH."""
         command = [Path(sys.executable).parent / "reframe", "-c", ROOT / "checks" / "skel.py"]
         before = ["bash", "-c", '. "$0/setup-env.sh" && exec "$@"', str(ROOT)] if shell else []
         return subprocess.run(
-            [*before, *map(str, command), *arguments],
+            [*before, *map(str, command), *line.split()],
             cwd=self.folder,
             env=self.environment,
             capture_output=True,
@@ -236,12 +233,8 @@ def test_the_job_runs_both_programs_twice_in_turn_after_one_step_that_is_verifie
     session: Session,
 ) -> None:
     done = session.run(
-        "--dry-run",
-        "--system=localhost:tmpfs",
-        "-S",
-        "Skel.rounds=4",
-        "-n",
-        "^Skel%method=MPI_AMR%ranks=8%ranks_per_aggregator=4%.*=chimera",
+        "--dry-run --system=localhost:tmpfs -S Skel.rounds=4 -n "
+        "^Skel%method=MPI_AMR%ranks=8%ranks_per_aggregator=4%.*=chimera"
     )
     assert done.returncode == 0, done.stdout
     (job,) = session.jobs()
@@ -261,7 +254,7 @@ def test_the_job_runs_both_programs_twice_in_turn_after_one_step_that_is_verifie
 
 
 def test_aggregators_are_swept_once_for_each_number_of_them(session: Session) -> None:
-    done = session.run("-l", "--system=localhost", "-n", "^Skel%.*=chimera")
+    done = session.run("-l --system=localhost -n ^Skel%.*=chimera")
     found = re.findall(
         r"(?m)^- Skel %method=(\w+) %ranks=(\d+) %ranks_per_aggregator=(\d+)", done.stdout
     )
@@ -281,10 +274,8 @@ def test_aggregators_are_swept_once_for_each_number_of_them(session: Session) ->
 
 def test_stripe_counts_go_to_the_directory_and_the_method(session: Session) -> None:
     done = session.run(
-        "--dry-run",
-        "--system=titan",
-        "-n",
-        "^Skel%method=MPI_LUSTRE%ranks=128%ranks_per_aggregator=4%stripe_count=nodes%.*gts",
+        "--dry-run --system=titan -n "
+        "^Skel%method=MPI_LUSTRE%ranks=128%ranks_per_aggregator=4%stripe_count=nodes%.*gts"
     )
     assert done.returncode == 0, done.stdout
     (job,) = session.jobs()
@@ -295,20 +286,9 @@ def test_stripe_counts_go_to_the_directory_and_the_method(session: Session) -> N
 
 def test_a_real_run_is_verified_and_judged(session: Session) -> None:
     need("ADIOS 1.13", "bpls")
-    name = "^Skel%method=POSIX%ranks=2%ranks_per_aggregator=4%.*=chimera"
     done = session.run(
-        "-r",
-        "-v",
-        "--mode=serial",
-        "--system=localhost:tmpfs",
-        "-n",
-        name,
-        "-S",
-        "Skel.rounds=2",
-        "-S",
-        "Skel.repetitions=2",
-        "-S",
-        "Skel.tolerance_percent=1e6",
+        f"-r -v --mode=serial --system=localhost:tmpfs -n {TWO_RANKS} -S Skel.rounds=2 -S "
+        f"Skel.repetitions=2 -S Skel.tolerance_percent=1e6"
     )  # two rounds decide nothing
     assert done.returncode == 0, done.stdout
     said = done.stdout + done.stderr
@@ -347,20 +327,9 @@ def test_undecided_is_a_failure_where_a_decision_is_asked_for(session: Session) 
     """The intervals of two rounds reach beyond a limit of a millionth of a percent."""
     need("ADIOS 1.13")
     done = session.run(
-        "-r",
-        "--system=localhost:tmpfs",
-        "-S",
-        "Skel.rounds=2",
-        "-S",
-        "Skel.repetitions=1",
-        "-S",
-        "Skel.must_decide=1",
-        "-S",
-        "Skel.verify=0",
-        "-S",
-        "Skel.tolerance_percent=1e-6",
-        "-n",
-        "^Skel%method=POSIX%ranks=2%ranks_per_aggregator=4%.*=chimera",
+        "-r --system=localhost:tmpfs -S Skel.rounds=2 -S Skel.repetitions=1 -S "
+        "Skel.must_decide=1 -S Skel.verify=0 -S Skel.tolerance_percent=1e-6 "
+        f"-n {TWO_RANKS}"
     )
     (verdict,) = re.findall(r"verdict: \S+ POSIX 2 ranks localhost:tmpfs: (\w+)", done.stdout)
     assert done.returncode == 1, done.stdout
@@ -371,12 +340,12 @@ def test_undecided_is_a_failure_where_a_decision_is_asked_for(session: Session) 
 
 
 def test_the_mode_accept_asks_for_a_decision(session: Session) -> None:
-    done = session.run("--describe", "--mode=accept", "--system=localhost", "-n", "^Skel%.*gts")
+    done = session.run("--describe --mode=accept --system=localhost -n ^Skel%.*gts")
     assert all(one["must_decide"] for one in json.loads(done.stdout)), done.stdout
 
 
 def test_one_round_decides_nothing_and_ends_no_session(session: Session) -> None:
-    done = session.run("-l", "--system=localhost", "-S", "rounds=1")
+    done = session.run("-l --system=localhost -S rounds=1")
     assert done.returncode == 0, done.stderr
     one = [[1e8, 1e8]]
     found = paired_errors.errors(one, one, (one, one))
@@ -384,7 +353,7 @@ def test_one_round_decides_nothing_and_ends_no_session(session: Session) -> None
 
 
 def test_a_method_of_no_application_is_told(session: Session) -> None:
-    done = session.run("-l", "--system=localhost", "-P", "method=foo")
+    done = session.run("-l --system=localhost -P method=foo")
     assert "Traceback" not in done.stdout + done.stderr
     assert "have no test of foo\n" in done.stdout + done.stderr
 
@@ -393,9 +362,8 @@ def test_without_adios_the_cases_are_skipped_and_the_reason_is_told(session: Ses
     player = session.folder / "understudy-replay"
     player.write_text("#!/bin/sh\necho 'adios  unavailable: built without ADIOS 1.13'\n")
     player.chmod(0o755)
-    name = "^Skel%method=POSIX%ranks=2%ranks_per_aggregator=4%.*=chimera"
     session.environment["PATH"] = f"{session.folder}:{os.environ['PATH']}"
-    done = session.run("-r", "--system=localhost:tmpfs", "-n", name, shell=False)
+    done = session.run(f"-r --system=localhost:tmpfs -n {TWO_RANKS}", shell=False)
     assert done.returncode == 1  # nothing ran
     assert "adios: built without ADIOS 1.13" in done.stdout
     assert re.search(r"Ran 0/2 test case.*\(0 failure.*, 2 skipped", done.stdout), done.stdout
@@ -412,7 +380,6 @@ def test_without_bpls_the_cases_are_skipped_and_the_way_on_is_told(session: Sess
         if not name.startswith("bpls"):
             (programs / name).symlink_to(path)
     session.environment["PATH"] = str(programs)
-    name = "^Skel%method=POSIX%ranks=2%ranks_per_aggregator=4%.*=chimera"
-    done = session.run("-r", "--system=localhost:tmpfs", "-n", name, shell=False)
+    done = session.run(f"-r --system=localhost:tmpfs -n {TWO_RANKS}", shell=False)
     assert done.returncode == 1  # nothing ran
     assert "bpls is not on this host; -S Skel.verify=0 does without" in done.stdout, done.stdout

@@ -16,6 +16,11 @@ GROUP = '<adios-group name="g">'
 METHOD = '<method group="g" method="POSIX"/>'
 ARRAY = '<var name="a" type="double" dimensions="nx"/>'
 
+
+def with_transform(kind: str, dimensions: str = "nx") -> str:
+    return f'<var name="a" type="double" dimensions="{dimensions}" transform="{kind}"/>'
+
+
 REFUSED = [
     ("</adios-config>", "", "line 15: <adios-config>: not XML: no element found"),
     ('type="double"/>', 'type="double">', "not XML: mismatched tag"),
@@ -104,6 +109,51 @@ REFUSED = [
     (LOCAL, '<gwrite src="if (x) then"/>', "the condition of line 11, 'if (x) then', is never"),
     (LOCAL, '<gwrite src="endif"/>', "line 11: <gwrite>: 'endif' ends a condition that was not"),
     (METHOD, '<buffer max-size-MB="much"/>', "line 13: <buffer>: max-size-MB 'much': expected a"),
+    (
+        ARRAY,
+        with_transform("zip"),
+        "line 9: <var name=\"a\">: transform 'zip': expected one of none, identity, zlib",
+    ),
+    (
+        ARRAY,
+        with_transform("lz4:lvl=2"),
+        "transform 'lz4:lvl=2': adios_group_size of ADIOS 1.13.1 fails for it where "
+        "a scalar holds a "
+        "dimension (nx); expected numbers",
+    ),
+    (
+        METHOD,
+        f'{METHOD}<time-aggregation group="g" buffer-size="9"/>',
+        'line 13: <time-aggregation group="g">: buffer-size 9: steps stay in the buffer of ADIOS',
+    ),
+    (
+        METHOD,
+        f'{METHOD}<time-aggregation group="h" buffer-size="0"/>',
+        "line 13: <time-aggregation group=\"h\">: there is no group 'h'; expected one of g",
+    ),
+    (
+        METHOD,
+        f'{METHOD}<time-aggregation group="g" buffer-size="much"/>',
+        "buffer-size 'much': expected a whole number",
+    ),
+    (
+        METHOD,
+        f'{METHOD}<analysis adios-group="g" var="a" count="3"/>',
+        "line 13: <analysis>: ADIOS 1.13.1 crashes on it",
+    ),
+    (METHOD, f'{METHOD}<speed group="g"/>', 'line 13: <speed group="g">: unknown element'),
+    (METHOD, f"{METHOD}{ARRAY}", 'line 13: <var name="a">: unknown element; expected adios-group'),
+    (
+        METHOD,
+        f'{METHOD}<method group="g" method="MPI"/>',
+        "line 13: <method group=\"g\">: the group 'g' has a method in line 13 already",
+    ),
+    (
+        GROUP,
+        '<adios-group name="g" host-language="Ada">',
+        "line 3: <adios-group name=\"g\">: host-language 'Ada': expected C or Fortran",
+    ),
+    (GROUP, '<adios-group name="g" stats="some">', "stats 'some': expected on, off, default"),
 ]
 
 

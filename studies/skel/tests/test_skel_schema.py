@@ -29,67 +29,6 @@ def with_transform(kind: str, dimensions: str = "nx") -> str:
     return f'<var name="a" type="double" dimensions="{dimensions}" transform="{kind}"/>'
 
 
-REFUSED = [
-    (
-        ARRAY,
-        with_transform("zip"),
-        "line 9: <var name=\"a\">: transform 'zip': expected one of none, identity, zlib",
-    ),
-    (
-        ARRAY,
-        with_transform("lz4:lvl=2"),
-        "transform 'lz4:lvl=2': adios_group_size of ADIOS 1.13.1 fails for it where "
-        "a scalar holds a "
-        "dimension (nx); expected numbers",
-    ),
-    (
-        METHOD,
-        f'{METHOD}<time-aggregation group="g" buffer-size="9"/>',
-        'line 13: <time-aggregation group="g">: buffer-size 9: steps stay in the buffer of ADIOS',
-    ),
-    (
-        METHOD,
-        f'{METHOD}<time-aggregation group="h" buffer-size="0"/>',
-        "line 13: <time-aggregation group=\"h\">: there is no group 'h'; expected one of g",
-    ),
-    (
-        METHOD,
-        f'{METHOD}<time-aggregation group="g" buffer-size="much"/>',
-        "buffer-size 'much': expected a whole number",
-    ),
-    (
-        METHOD,
-        f'{METHOD}<analysis adios-group="g" var="a" count="3"/>',
-        "line 13: <analysis>: ADIOS 1.13.1 crashes on it",
-    ),
-    (METHOD, f'{METHOD}<speed group="g"/>', 'line 13: <speed group="g">: unknown element'),
-    (METHOD, f"{METHOD}{ARRAY}", 'line 13: <var name="a">: unknown element; expected adios-group'),
-    (
-        METHOD,
-        f'{METHOD}<method group="g" method="MPI"/>',
-        "line 13: <method group=\"g\">: the group 'g' has a method in line 13 already",
-    ),
-    (
-        GROUP,
-        '<adios-group name="g" host-language="Ada">',
-        "line 3: <adios-group name=\"g\">: host-language 'Ada': expected C or Fortran",
-    ),
-    (GROUP, '<adios-group name="g" stats="some">', "stats 'some': expected on, off, default"),
-]
-
-
-@pytest.mark.parametrize(("old", "new", "message"), REFUSED)
-def test_what_cannot_be_carried_is_refused(
-    old: str, new: str, message: str, tmp_path: Path
-) -> None:
-    path = descriptor(tmp_path, old, new)
-    done = understudy("skel", "xml", path, "-o", tmp_path / "made.xml")
-    assert done.exit_code == 2
-    assert done.stderr.startswith(f"understudy: {path}: line ")
-    assert message in done.stderr and done.stderr.count("\n") == 1
-    assert not (tmp_path / "made.xml").exists()
-
-
 CARRIED = [
     (ARRAY, with_transform("zlib:5"), 'dimensions="nx" transform="zlib:5"/>'),
     (ARRAY, with_transform("zlib:5").replace("transform", "TRANSFORM"), 'transform="zlib:5"/>'),
