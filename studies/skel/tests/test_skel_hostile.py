@@ -11,7 +11,7 @@ import pytest
 
 from studies.skel.tests.support import DESCRIPTOR, descriptor, run, shapes, succeed, understudy
 from tests.support.needs import need
-from understudy_skel import bpfile, bpindex, escape, generate, identifiers
+from understudy_skel import bpfile, bpindex, escape, identifiers
 from understudy_skel.dialects import DIALECTS
 from understudy_skel.escape import CText, Identifier, UnfilteredError
 
@@ -283,7 +283,7 @@ def test_a_bp_file_is_escaped(name: str, tmp_path: Path, monkeypatch: pytest.Mon
         f'  string   words  scalar = "{payload}"\n'
         "        step 0: 1 instances available\n"
     )
-    monkeypatch.setattr(bpfile, "_bpls", lambda path: listing)
+    monkeypatch.setattr(bpfile, "bpls_output", lambda path: listing)
     monkeypatch.setattr(bpindex, "transforms", lambda path: {})
     succeed("skel", "replay", tmp_path / "x y$(touch).bp", "-d", tmp_path, "--no-make")
     [source] = tmp_path.glob("*_write.c")
@@ -291,7 +291,9 @@ def test_a_bp_file_is_escaped(name: str, tmp_path: Path, monkeypatch: pytest.Mon
     again = [path for path in tmp_path.glob("*_skel.xml")]
     succeed("skel", "xml", again[0], "-o", tmp_path / "again.xml")
     with pytest.raises(Exception, match="cannot be printed"):
-        monkeypatch.setattr(bpfile, "_bpls", lambda path: listing.replace("words", "w\u202e"))
+        monkeypatch.setattr(
+            bpfile, "bpls_output", lambda path: listing.replace("words", "w\u202e")
+        )
         bpfile.read(tmp_path / "x.bp")
 
 
@@ -344,4 +346,3 @@ def test_literals_of_templates_are_literals() -> None:
         if path.is_file():
             for word in re.findall(r"\bliteral\((.)", path.read_text()):
                 assert word == '"', path
-    assert "_rendered" in Path(generate.__file__).read_text()

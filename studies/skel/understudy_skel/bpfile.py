@@ -61,7 +61,7 @@ class Found:
 
 def read(path: Path) -> Found:
     """Descriptor and parameters of a skeletal application that writes such a file."""
-    listed = [v for v in parse(_bpls(path), path) if not v.name.startswith(OWN)]
+    listed = [v for v in parse(bpls_output(path), path) if not v.name.startswith(OWN)]
     fitting = [v for v in listed if _can_be_written(v)]
     if not fitting:
         raise UnderstudyError(f"{path}: no variable in it that a skeletal application can write")
@@ -132,7 +132,7 @@ def _can_be_written(listed: Listed) -> bool:
     return kind is not None
 
 
-def _bpls(path: Path) -> str:
+def bpls_output(path: Path) -> str:
     if path.is_dir():
         theirs = next((kind for name, kind in ADIOS2_FILES.items() if (path / name).exists()), "")
         what = f"a {theirs} directory of ADIOS2" if theirs else "a directory"
