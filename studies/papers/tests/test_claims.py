@@ -440,15 +440,21 @@ def test_a_canary_that_hangs_is_ended_and_recorded(tmp_path: Path) -> None:
 
 def test_a_canary_and_what_memory_served_are_in_the_record(tmp_path: Path) -> None:
     path = results.write(results.result(results.growing()), tmp_path / "result.json")
-    made = producers.record(path, place=Place(system="s"), identity=Identity(session="1"))
+    written = producers.record(path, place=Place(system="s"), identity=Identity(session="1"))
     rate = {"operation": "write", "metric": "bandwidth_bytes_per_s", "unit": "bytes/s", "value": 1}
-    one = {"when": "before", "program": "player", "note": "x", "failure": None, "rates": [rate]}
+    before = {
+        "when": "before",
+        "program": "player",
+        "note": "x",
+        "failure": None,
+        "rates": [rate],
+    }
     cache = {"node_memory_bytes": 1 << 30, "may_serve": ["plot"]}
-    row = json.loads(json.dumps(runs.to_row(made))) | {"canary": [one], "cache": cache}
+    row = json.loads(json.dumps(runs.to_row(written))) | {"canary": [before], "cache": cache}
     read = runs.from_row(row, "run.json")
-    assert read.canary == (one,) and read.cache == cache
-    assert runs.condition(read) == runs.condition(made)  # neither is part of the condition
-    for spoiled in ({"canary": [one | {"when": "later"}]}, {"cache": {"may_serve": []}}):
+    assert read.canary == (before,) and read.cache == cache
+    assert runs.condition(read) == runs.condition(written)  # neither is part of the condition
+    for spoiled in ({"canary": [before | {"when": "later"}]}, {"cache": {"may_serve": []}}):
         with pytest.raises(UnderstudyError, match=r"run\.json: "):
             runs.from_row(row | spoiled, "run.json")
 

@@ -149,13 +149,13 @@ def on_storage(letter: str, folder: Path, method: str = "hdf5") -> PlayedRepetit
 
 @each_simulation
 def test_accuracy_is_that_of_the_bytes_on_storage(letter: str, tmp_path: Path) -> None:
-    found = judge.accuracy(simulation.get(f"mphys-{letter}"), on_storage(letter, tmp_path))
+    accuracy = judge.accuracy(simulation.get(f"mphys-{letter}"), on_storage(letter, tmp_path))
     said = stated_checkpoints(letter)
     total_error = 2048 * STATED[letter].states / STATED[letter].viz_bytes
-    assert found.checkpoint_max_error == pytest.approx(2048 / min(said))
-    assert found.checkpoint_mean_error == pytest.approx(sum(2048 / s for s in said) / len(said))
-    assert found.total_error == pytest.approx(total_error)
-    assert found.state_error == pytest.approx(total_error / STATED[letter].states)
+    assert accuracy.checkpoint_max_error == pytest.approx(2048 / min(said))
+    assert accuracy.checkpoint_mean_error == pytest.approx(sum(2048 / s for s in said) / len(said))
+    assert accuracy.total_error == pytest.approx(total_error)
+    assert accuracy.state_error == pytest.approx(total_error / STATED[letter].states)
 
 
 def test_no_files_and_no_states_have_no_accuracy(tmp_path: Path) -> None:
@@ -171,9 +171,9 @@ def test_no_files_and_no_states_have_no_accuracy(tmp_path: Path) -> None:
 
 @each_simulation
 def test_stated_numbers_stand_in_the_workload(letter: str) -> None:
-    said, made = STATED[letter], described(letter)
-    checkpoint, visualization = made.streams
-    assert (made.ranks, made.runtime_s) == (said.ranks, said.runtime_s)
+    said, whole = STATED[letter], described(letter)
+    checkpoint, visualization = whole.streams
+    assert (whole.ranks, whole.runtime_s) == (said.ranks, said.runtime_s)
     assert len(checkpoint.steps) == said.checkpoints
     assert checkpoint.steps[0].bytes == said.first_bytes
     assert checkpoint.steps[-1].bytes == said.last_bytes
@@ -196,11 +196,11 @@ def test_our_table_ii_is_zero(letter: str) -> None:
 def test_the_paper_s_error_per_state_is_its_total_error_over_the_states(letter: str) -> None:
     table, states = TABLE_II[letter], STATED[letter].states
     total = STATED[letter].viz_bytes
-    made = [0] * (states - 1) + [round(total * (1 + table.total_error))]
-    found = judge.errors_of([100, 100], total, [100, 101], made)
-    assert found.total_error == pytest.approx(table.total_error, abs=1e-8)
-    assert found.state_error == pytest.approx(table.state_error, abs=0.6e-4)
-    assert (found.checkpoint_mean_error, found.checkpoint_max_error) == (0.005, 0.01)
+    written = [0] * (states - 1) + [round(total * (1 + table.total_error))]
+    errors = judge.errors_of([100, 100], total, [100, 101], written)
+    assert errors.total_error == pytest.approx(table.total_error, abs=1e-8)
+    assert errors.state_error == pytest.approx(table.state_error, abs=0.6e-4)
+    assert (errors.checkpoint_mean_error, errors.checkpoint_max_error) == (0.005, 0.01)
 
 
 def test_accuracy_of_nothing_is_one_message() -> None:
@@ -263,9 +263,9 @@ def test_states_hold_a_subset_of_the_variables(letter: str) -> None:
     for state in visualization.steps:
         fields = {v.name: v.count for v in state.variables if v.name in full}
         assert fields and all(count < full[name] for name, count in fields.items())
-        own = [v.name for v in state.variables if v.name not in full]
-        assert all(n.startswith(("view_", "transport")) for n in own)
-        assert any(n.startswith("transport") for n in own) == (letter == "c")
+        more = [v.name for v in state.variables if v.name not in full]
+        assert all(n.startswith(("view_", "transport")) for n in more)
+        assert any(n.startswith("transport") for n in more) == (letter == "c")
 
 
 def test_c_is_b_with_a_package() -> None:
@@ -291,18 +291,18 @@ def test_the_jump_is_a_package_of_variables(letter: str) -> None:
 
 @each_simulation
 def test_every_number_has_its_origin(letter: str) -> None:
-    made = described(letter)
-    counts = origins(made)
+    whole = described(letter)
+    counts = origins(whole)
     assert counts.pop("not stated", 0) == 0
     assert set(counts) == {"read", "derived", "assumed"} | (
         {"reconstructed"} if letter in "bc" else set()
     )
-    entries = {p.path: p for p in made.provenance}
-    reconstructed = [p for p in made.provenance if p.origin == "reconstructed"]
+    entries = {p.path: p for p in whole.provenance}
+    reconstructed = [p for p in whole.provenance if p.origin == "reconstructed"]
     assert len(reconstructed) == (26 if letter in "bc" else 0)
     assert entries["/ranks"].origin == ("derived" if letter == "a" else "assumed")
     if letter in "bc":
-        factors = schedule.growth_factors(sizes(made.streams[0]))
+        factors = schedule.growth_factors(sizes(whole.streams[0]))
         for k, (entry, factor) in enumerate(zip(reconstructed, factors, strict=True)):
             assert entry.path == f"/streams/0/dumps/{k + 1}/variables"
             assert entry.how.startswith(f"F_{k} = {factor:.6f}: ")
@@ -320,10 +320,10 @@ def play(letter: str, folder: Path, *options: object) -> subprocess.CompletedPro
 def test_the_player_accepts_it(letter: str, tmp_path: Path) -> None:
     done = play(letter, tmp_path, "--dry-run")
     assert done.returncode == 0, done.stderr
-    found = [
+    numbers = [
         line.split()[1] for line in done.stdout.splitlines() if line.startswith("    bytes  ")
     ]
-    assert [int(n) for n in found] == [s.bytes for s in streams(letter)]
+    assert [int(n) for n in numbers] == [s.bytes for s in streams(letter)]
 
 
 def test_the_player_moves_all_of_a(tmp_path: Path) -> None:
@@ -343,9 +343,9 @@ def test_containers_of_states_that_grow_stay_small(tmp_path: Path) -> None:
     (tmp_path / "w.json").write_text(scaling.scale(only, 4, "strong").to_text())
     played = player.play(tmp_path / "w.json", 4, tmp_path / "data", "--time-scale=0", "--verify")
     [states] = played.repetitions[0].streams
-    found = [d.file_bytes for d in states.dumps if d.file_bytes is not None]
-    assert len(found) == 28
-    assert 0 < sum(found) - 285 * MB <= 0.0007 * 285 * MB
+    stored = [d.file_bytes for d in states.dumps if d.file_bytes is not None]
+    assert len(stored) == 28
+    assert 0 < sum(stored) - 285 * MB <= 0.0007 * 285 * MB
 
 
 def compose(text: str, folder: Path, *arguments: str) -> Result:
@@ -371,8 +371,8 @@ def small() -> dict[str, Any]:
 
 
 def test_a_specification_of_one_s_own(tmp_path: Path) -> None:
-    made = compose(json.dumps(small()), tmp_path, "-o", str(tmp_path / "small.json"))
-    assert made.exit_code == 0, made.stderr
+    done = compose(json.dumps(small()), tmp_path, "-o", str(tmp_path / "small.json"))
+    assert done.exit_code == 0, done.stderr
     read = workload.load(tmp_path / "small.json")
     assert [d.time_s for d in read.streams[0].steps] == [1, 2.5, 2.5]
     assert sizes(read.streams[0]) == [1_000_001, 1_500_002, 3_000_003]

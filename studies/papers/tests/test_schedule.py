@@ -258,18 +258,18 @@ def played(*times: tuple[float, float]) -> list[PlayedDump]:
 
 def test_pauses_are_the_gaps_between_the_moments_of_the_schedule() -> None:
     """Two dumps are due at 20 s: the second waits for the first, which is no pause."""
-    found = judge.pauses(played((0, 0.1), (20, 20.3), (10, 10.1), (20, 25.0)))
-    assert (found.asked_s, found.kept_s) == (20, pytest.approx(20.2))
-    assert found.error == pytest.approx(0.01)
-    assert found.median_lateness_s == pytest.approx(0.2)
-    assert found.max_lateness_s == 5
+    pauses = judge.pauses(played((0, 0.1), (20, 20.3), (10, 10.1), (20, 25.0)))
+    assert (pauses.asked_s, pauses.kept_s) == (20, pytest.approx(20.2))
+    assert pauses.error == pytest.approx(0.01)
+    assert pauses.median_lateness_s == pytest.approx(0.2)
+    assert pauses.max_lateness_s == 5
 
 
 def test_pauses_that_are_cut_short_are_an_error() -> None:
     """Whole seconds cut 10 pauses of 1.5 s short, as in the loop of the paper."""
-    found = judge.pauses(played(*((1.5 * k, 1.0 * k) for k in range(11))))
-    assert found.error == pytest.approx(-1 / 3)
-    assert found.max_lateness_s == -5
+    pauses = judge.pauses(played(*((1.5 * k, 1.0 * k) for k in range(11))))
+    assert pauses.error == pytest.approx(-1 / 3)
+    assert pauses.max_lateness_s == -5
 
 
 def test_one_moment_has_no_pauses() -> None:

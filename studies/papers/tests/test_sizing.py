@@ -92,33 +92,33 @@ def study(
 
 @pytest.mark.parametrize("constants", [HDF5, TYPHONIO], ids=["hdf5", "typhonio"])
 def test_the_fit_finds_the_constants(constants: Constants) -> None:
-    found = sizing.fit(list(study(constants.file_bytes)), [8])
+    fitted = sizing.fit(list(study(constants.file_bytes)), [8])
     for name in Constants.__slots__:
-        assert getattr(found.constants, name) == pytest.approx(
+        assert getattr(fitted.constants, name) == pytest.approx(
             getattr(constants, name), rel=1e-3, abs=0.2
         )
-    assert found.residuals.samples == 27 and found.residuals.max < 1e-4
-    assert found.held_out is not None
-    assert found.held_out_ranks == (8,) and found.held_out.samples == 9
-    assert found.held_out.max < 1e-4
+    assert fitted.residuals.samples == 27 and fitted.residuals.max < 1e-4
+    assert fitted.held_out is not None
+    assert fitted.held_out_ranks == (8,) and fitted.held_out.samples == 9
+    assert fitted.held_out.max < 1e-4
 
 
 def test_the_fit_tells_how_far_off_it_is() -> None:
     """Files of 1 % more or less, alternately: the residuals say so, on any scale of sizes."""
     rng = np.random.default_rng(1)
     noisy = list(study(lambda *x: HDF5.file_bytes(*x) * (1 + 0.01 * rng.choice((-1, 1)))))
-    found = sizing.fit(noisy)
-    assert 0.005 < found.residuals.mean < 0.012 and found.residuals.max < 0.03
-    assert found.held_out is None and found.held_out_ranks == ()
+    fitted = sizing.fit(noisy)
+    assert 0.005 < fitted.residuals.mean < 0.012 and fitted.residuals.max < 0.03
+    assert fitted.held_out is None and fitted.held_out_ranks == ()
 
 
 def test_held_out_files_that_do_not_follow_show() -> None:
     """Larger runs that are 20 % larger than the equation must not be fitted to, nor hidden."""
     bent = list(study(lambda pr, *x: HDF5.file_bytes(pr, *x) * (1.2 if pr == 8 else 1)))
-    found = sizing.fit(bent, [8])
-    assert found.residuals.max < 1e-4
-    assert found.held_out is not None
-    assert found.held_out.mean == pytest.approx(0.2 / 1.2, rel=1e-3)
+    fitted = sizing.fit(bent, [8])
+    assert fitted.residuals.max < 1e-4
+    assert fitted.held_out is not None
+    assert fitted.held_out.mean == pytest.approx(0.2 / 1.2, rel=1e-3)
 
 
 def test_a_study_that_varies_too_little_is_one_message() -> None:
@@ -130,14 +130,14 @@ def test_a_study_that_varies_too_little_is_one_message() -> None:
 
 def calibration() -> Sizing:
     samples = tuple(study(HDF5.file_bytes))
-    found = sizing.fit(samples, [8])
+    fitted = sizing.fit(samples, [8])
     return Sizing(
         schema="understudy/sizing/1",
         method="hdf5",
         libraries=("made up",),
         mesh="unstructured",
-        file=found,
-        container=found,
+        file=fitted,
+        container=fitted,
         samples=samples,
     )
 
@@ -219,16 +219,16 @@ def test_real_files_follow_equation_1(tmp_path: Path) -> None:
         "8,16",
     )
     assert done.returncode == 0, done.stderr
-    found = strict.load(Sizing, tmp_path / "sizing.json")
-    assert len(found.samples) == 4 * 3 * 2 and found.file.residuals.samples == 18
-    assert found.file.constants.alpha == pytest.approx(0.9375, rel=0.02)
-    assert found.file.constants.beta == pytest.approx(4, rel=0.05)
-    assert found.file.residuals.max < 0.01
-    for fit in (found.file, found.container):
+    fitted = strict.load(Sizing, tmp_path / "sizing.json")
+    assert len(fitted.samples) == 4 * 3 * 2 and fitted.file.residuals.samples == 18
+    assert fitted.file.constants.alpha == pytest.approx(0.9375, rel=0.02)
+    assert fitted.file.constants.beta == pytest.approx(4, rel=0.05)
+    assert fitted.file.residuals.max < 0.01
+    for fit in (fitted.file, fitted.container):
         assert fit.held_out_ranks == (3,) and fit.held_out is not None
-    assert found.file.held_out is not None and found.file.held_out.max < 0.01
-    assert found.container.held_out is not None and found.container.held_out.max < 0.1
-    assert 200 < found.container.constants.psi < 500  # bytes a dataset
+    assert fitted.file.held_out is not None and fitted.file.held_out.max < 0.01
+    assert fitted.container.held_out is not None and fitted.container.held_out.max < 0.1
+    assert 200 < fitted.container.constants.psi < 500  # bytes a dataset
     assert done.stderr.count("ranks write 6 files") == 4
     assert [p.name for p in tmp_path.iterdir()] == ["sizing.json"]
 
@@ -276,8 +276,8 @@ def test_numbers_that_are_none_are_one_message(option: str, text: str, tmp_path:
 
 def test_container_bytes_are_of_datasets() -> None:
     container = Constants(alpha=0, beta=0, gamma=0, delta=0, psi=300, eta=2000)
-    made = calibration()
-    made = replace(made, container=replace(made.container, constants=container))
+    composed = calibration()
+    composed = replace(composed, container=replace(composed.container, constants=container))
     dump = (
         Study(
             mesh="unstructured",
@@ -290,4 +290,4 @@ def test_container_bytes_are_of_datasets() -> None:
         .streams[0]
         .steps[0]
     )
-    assert sizing.container_bytes(made, 4, dump) == 300 * (8 + 3) + 2000
+    assert sizing.container_bytes(composed, 4, dump) == 300 * (8 + 3) + 2000
