@@ -20,6 +20,7 @@ from studies.skel.tests.support import (
     launch,
     make,
     run,
+    run_line,
     shapes,
     succeed,
     understudy,
@@ -116,21 +117,8 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("method", METHODS)
 def test_a_process_s_time_adds_up(method: str, small: Path) -> None:
     words = ["-p", METHODS[method]] if METHODS[method] else []
-    done = run(
-        small,
-        4,
-        "-o",
-        f"out-{method}",
-        "-a",
-        method,
-        *words,
-        "-s",
-        2,
-        "-i",
-        2,
-        "-r",
-        f"{method}.json",
-    )
+    line = f"-s 2 -i 2 -r {method}.json -o out-{method} -a {method}"
+    done = run_line(small, 4, line, *words)
     assert (done.returncode, done.stdout) == (0, ""), done.stderr
     run_of = producers.read(small.parent.parent / f"{method}.json")
     assert not (small.parent.parent / f"out-{method}").exists()
@@ -164,20 +152,8 @@ def test_contents_are_the_ranks(small: Path) -> None:
 
 def test_a_slow_rank_is_seen(small: Path) -> None:
     """Its I/O is longer by what was put in, and the others wait for it in communication."""
-    done = run(
-        small,
-        4,
-        "-o",
-        "slow",
-        "-a",
-        "MPI_LUSTRE",
-        "-p",
-        "block_size=65536",
-        "--slow-rank",
-        "2:1.5",
-        "-r",
-        "slow.json",
-    )
+    line = "-o slow -a MPI_LUSTRE -p block_size=65536 --slow-rank 2:1.5 -r slow.json"
+    done = run_line(small, 4, line)
     assert done.returncode == 0, done.stderr
     [step] = processes(producers.read(small.parent.parent / "slow.json"))
     others = [0, 1, 3]
@@ -188,20 +164,8 @@ def test_a_slow_rank_is_seen(small: Path) -> None:
 def test_an_extra_collective_is_seen(small: Path) -> None:
     medians = {}
     for bytes_ in (0, 30_000_000):
-        done = run(
-            small,
-            4,
-            "-o",
-            "more",
-            "-a",
-            "POSIX",
-            "--extra-collective",
-            bytes_,
-            "-i",
-            3,
-            "-r",
-            "more.json",
-        )
+        line = f"-o more -a POSIX -i 3 -r more.json --extra-collective {bytes_}"
+        done = run_line(small, 4, line)
         assert done.returncode == 0, done.stderr
         run_of = producers.read(small.parent.parent / "more.json")
         assert run_of.program is not None
@@ -212,7 +176,7 @@ def test_an_extra_collective_is_seen(small: Path) -> None:
 
 
 def test_steps_can_share_a_file(small: Path) -> None:
-    done = run(small, 4, "-o", "one", "-a", "MPI", "-s", 3, "--append", "-k", "-r", "one.json")
+    done = run_line(small, 4, "-o one -a MPI -s 3 --append -k -r one.json")
     assert done.returncode == 0, done.stderr
     assert "3*{520000}" in bpls(small.parent.parent / "one" / "g.bp", "a")
     run_of = producers.read(small.parent.parent / "one.json")
@@ -221,37 +185,33 @@ def test_steps_can_share_a_file(small: Path) -> None:
 
 
 BAD_OPTIONS = [
-    (["-o", "x", "-s", "0"], 2, "--steps 0: expected a whole number from 1 to 1000000"),
-    (["-o", "x", "-b", "lunch"], 2, "--barrier lunch: expected some of open,write,close"),
-    (["-o", "x", "-p", "a=1"], 2, "--parameters without --method"),
-    (
-        ["-o", "x", "-a", "MPI_AMR", "-p", "num_agregators=1"],
-        1,
-        "--parameters num_agregators: no me",
-    ),
-    (["-o", "x", "--bogus"], 2, "--bogus: unknown option; see --help"),
-    ([], 2, "--directory is missing: expected an empty directory, or one to be created"),
-    (["-o", "x", "--slow-rank", "9:1"], 1, "--slow-rank 9: expected a rank of 0 to 1"),
-    (["-o", "x", "-c", "none.xml"], 1, "none.xml: the adios-config cannot be read"),
-    (["-o", "x", "-r", "none/r.json"], 1, "none/r.json: cannot be written: No such file"),
-    (["-o", "x", "-a", "BOGUS"], 1, "--method BOGUS: in ADIOS 1.13.1 it writes no files, loses"),
-    (["-o", "x", "-a", "phdf5"], 1, "--method phdf5: in ADIOS 1.13.1 it writes no files, loses"),
-    (["-o", "build"], 1, "build is not empty; expected an empty directory"),
+    ("-o x -s 0", 2, "--steps 0: expected a whole number from 1 to 1000000"),
+    ("-o x -b lunch", 2, "--barrier lunch: expected some of open,write,close"),
+    ("-o x -p a=1", 2, "--parameters without --method"),
+    ("-o x -a MPI_AMR -p num_agregators=1", 1, "--parameters num_agregators: no me"),
+    ("-o x --bogus", 2, "--bogus: unknown option; see --help"),
+    ("", 2, "--directory is missing: expected an empty directory, or one to be created"),
+    ("-o x --slow-rank 9:1", 1, "--slow-rank 9: expected a rank of 0 to 1"),
+    ("-o x -c none.xml", 1, "none.xml: the adios-config cannot be read"),
+    ("-o x -r none/r.json", 1, "none/r.json: cannot be written: No such file"),
+    ("-o x -a BOGUS", 1, "--method BOGUS: in ADIOS 1.13.1 it writes no files, loses"),
+    ("-o x -a phdf5", 1, "--method phdf5: in ADIOS 1.13.1 it writes no files, loses"),
+    ("-o build", 1, "build is not empty; expected an empty directory"),
 ]
 
 
-@pytest.mark.parametrize(("words", "status", "message"), BAD_OPTIONS)
+@pytest.mark.parametrize(("line", "status", "message"), BAD_OPTIONS)
 def test_an_error_is_one_message_and_leaves_nothing(
-    words: list[str], status: int, message: str, small: Path
+    line: str, status: int, message: str, small: Path
 ) -> None:
     here = small.parent.parent
     before = sorted(p.name for p in here.iterdir())
-    done = run(small, 2, *words)
+    done = run_line(small, 2, line)
     assert done.returncode == status
     # ADIOS writes its "ERROR: " on its own, before the rest of its line.
     lines = [line.removeprefix("ERROR: ") for line in done.stderr.splitlines()]
-    own = [line for line in lines if line.startswith("app-g: ")]
-    assert len(own) == 1 and message in own[0], done.stderr
+    [said] = [line for line in lines if line.startswith("app-g: ")]
+    assert message in said, done.stderr
     assert sorted(p.name for p in here.iterdir()) == before
 
 
@@ -505,15 +465,8 @@ def test_what_does_not_fit_the_memory_is_refused(small: Path, tmp_path: Path) ->
     """Four ranks of two million bytes each, and as much for ADIOS to buffer."""
     out = tmp_path / "out"
     for memory, status in ((10_000_000, 1), (1_000_000_000, 0)):
-        done = run(
-            small,
-            4,
-            "-o",
-            out,
-            "-r",
-            tmp_path / "r.json",
-            environment={"SKELETON_MEMORY_BYTES": str(memory)},
-        )
+        limit = {"SKELETON_MEMORY_BYTES": str(memory)}
+        done = run(small, 4, "-o", out, "-r", tmp_path / "r.json", environment=limit)
         assert (done.returncode != 0) == bool(status), done.stderr
         own = [line for line in done.stderr.splitlines() if line.startswith("app-g: ")]
         assert len(own) == status and not out.exists()
@@ -552,14 +505,7 @@ def test_seventy_gigabytes_are_refused(tmp_path: Path) -> None:
     big = f'{sizes}<var name="l" type="double" dimensions="{names}"/>'
     path = descriptor(tmp_path, LOCAL, big)
     program = make(path, tmp_path, *(f"n{i}=32" for i in range(6)))
-    done = run(
-        program,
-        2,
-        "-o",
-        "out",
-        "-r",
-        "r.json",
-        environment={"SKELETON_MEMORY_BYTES": "10000000000"},
-    )
+    limit = {"SKELETON_MEMORY_BYTES": "10000000000"}
+    done = run_line(program, 2, "-o out -r r.json", environment=limit)
     assert done.returncode != 0 and not (tmp_path / "out").exists()
     assert "the 2 ranks of this node need 34.4 GB (this one 8.6 GB of arrays" in done.stderr
