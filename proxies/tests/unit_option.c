@@ -1,7 +1,7 @@
 /* The options: every kind of value, right and wrong, and the message for each error. */
 #include "options/option.h"
-#include "workload/workload.h"
 #include "unit.h"
+#include "workload/workload.h"
 
 enum { MOST_ARGUMENTS = 40 };
 
