@@ -103,7 +103,7 @@ def test_each_side_is_first_once_in_two_turns() -> None:
         ]
         assert all(side_name != other for side_name, other in pairs)
         assert orders == [sessions.order(name, turn) for turn in range(1, 9)], "it can be resumed"
-        firsts.add(tuple(side_name for side_name, _ in pairs))
+        firsts.add(tuple(side for side, _ in pairs))
     assert len(firsts) == 16, "every order of four pairs is drawn"
 
 
@@ -111,9 +111,9 @@ def test_the_sides_run_in_turn(stand_in: Path) -> None:
     done = campaign("--after", "SCRATCH=/mnt/new", turns=4)
     assert done.exit_code == 0, done.stderr
     wanted = [
-        f"c-{side_name} {n} {'/mnt/new' if side_name == 'after' else os.environ.get('SCRATCH', '')}"
+        f"c-{side} {n} {'/mnt/new' if side == 'after' else os.environ.get('SCRATCH', '')}"
         for n in range(1, 5)
-        for side_name in sessions.order("c", n)
+        for side in sessions.order("c", n)
     ]
     assert started(stand_in) == wanted
     said("turns-done-seed", done.stderr, seed=sessions.seed("c"))
