@@ -91,8 +91,8 @@ _Static_assert(sizeof(struct beegfs_stripe_info) == 12, "GetStripeInfo");
 _Static_assert(sizeof(struct beegfs_target_v2) == 536, "GetStripeTargetV2");
 _Static_assert(sizeof(struct beegfs_mkfile) == 24, "MkFileWithStripeHints");
 
-/* What the servers know of an inode. */
-struct known {
+/* The layout that the servers keep for an inode. */
+struct layout {
     uint32_t count, size, object_size;
     uint32_t first;
     char pool[64];
@@ -120,10 +120,10 @@ static uint32_t all_targets(void)
 /* The call that this file stands before. */
 static void *next(const char *name)
 {
-    void *found = dlsym(RTLD_NEXT, name);
-    if (!found)
+    void *symbol = dlsym(RTLD_NEXT, name);
+    if (!symbol)
         abort();
-    return found;
+    return symbol;
 }
 
 static bool below(int descriptor)
@@ -152,27 +152,27 @@ static bool state_path(int descriptor, char *path, size_t size)
     return true;
 }
 
-static bool recall(int descriptor, struct known *known)
+static bool recall(int descriptor, struct layout *layout)
 {
     char path[PATH_MAX];
     FILE *file = state_path(descriptor, path, sizeof path) ? fopen(path, "r") : NULL;
-    memset(known, 0, sizeof *known);
+    memset(layout, 0, sizeof *layout);
     if (!file)
         return false;
-    const bool read = fread(known, sizeof *known, 1, file) == 1;
+    const bool read = fread(layout, sizeof *layout, 1, file) == 1;
     fclose(file);
     return read;
 }
 
 /* Complete at once for the other ranks. */
-static void keep(int descriptor, const struct known *known)
+static void keep(int descriptor, const struct layout *layout)
 {
     char path[PATH_MAX], part[PATH_MAX + 32];
     if (!state_path(descriptor, path, sizeof path))
         abort();
     snprintf(part, sizeof part, "%s.%ld", path, (long)getpid());
     FILE *file = fopen(part, "w");
-    if (!file || fwrite(known, sizeof *known, 1, file) != 1 || fclose(file) != 0 || rename(part, path) != 0)
+    if (!file || fwrite(layout, sizeof *layout, 1, file) != 1 || fclose(file) != 0 || rename(part, path) != 0)
         abort();
 }
 
@@ -183,13 +183,13 @@ static void forget(int descriptor)
         unlink(path);
 }
 
-static struct known file_system_default(void)
+static struct layout file_system_default(void)
 {
-    struct known known = {.count = 1, .size = is("beegfs") ? 1 << 19 : is("ceph") ? 4 << 20 : 1 << 20};
-    known.object_size = 4 << 20;
+    struct layout layout = {.count = 1, .size = is("beegfs") ? 1 << 19 : is("ceph") ? 4 << 20 : 1 << 20};
+    layout.object_size = 4 << 20;
     if (is("ceph"))
-        snprintf(known.pool, sizeof known.pool, "cephfs_data");
-    return known;
+        snprintf(layout.pool, sizeof layout.pool, "cephfs_data");
+    return layout;
 }
 
 static bool is_directory(int descriptor)
@@ -205,69 +205,69 @@ static int64_t size_of(int descriptor)
 }
 
 /* The default of the directory that a file is in. */
-static struct known inherited(int descriptor)
+static struct layout inherited(int descriptor)
 {
     char link[64], path[PATH_MAX];
-    struct known known = file_system_default(), own;
+    struct layout layout = file_system_default(), directory_layout;
     snprintf(link, sizeof link, "/proc/self/fd/%d", descriptor);
     const ssize_t size = readlink(link, path, sizeof path - 1);
     path[size > 0 ? size : 0] = '\0';
     char *slash = strrchr(path, '/');
     if (!slash)
-        return known;
+        return layout;
     *slash = '\0';
     const int directory = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (directory >= 0 && recall(directory, &own))
-        known = own;
+    if (directory >= 0 && recall(directory, &directory_layout))
+        layout = directory_layout;
     if (directory >= 0)
         close(directory);
-    known.set = false;
-    return known;
+    layout.set = false;
+    return layout;
 }
 
 /* What a server makes of what is asked; a count of 0xffff or ~0 is all targets. */
-static void settle(int descriptor, struct known *known)
+static void settle(int descriptor, struct layout *layout)
 {
     struct stat status;
-    const struct known standard = file_system_default();
+    const struct layout standard = file_system_default();
     const char *lie = setting("FAKE_LIE", "");
-    const bool all = known->count == 0xffff || known->count == UINT32_MAX;
+    const bool all = layout->count == 0xffff || layout->count == UINT32_MAX;
     if (strcmp(lie, "ignore") == 0) {
-        known->count = standard.count;
-        known->size = standard.size;
+        layout->count = standard.count;
+        layout->size = standard.size;
     }
-    if (strcmp(lie, "cap4") == 0 && known->count > 4)
-        known->count = 4;
-    known->size = known->size ? known->size : standard.size;
-    known->count = known->count ? known->count : standard.count;
-    if (!is_directory(descriptor) && (all || known->count > all_targets()))
-        known->count = all_targets();
-    known->first = fstat(descriptor, &status) == 0 ? (uint32_t)status.st_ino % all_targets() : 0;
+    if (strcmp(lie, "cap4") == 0 && layout->count > 4)
+        layout->count = 4;
+    layout->size = layout->size ? layout->size : standard.size;
+    layout->count = layout->count ? layout->count : standard.count;
+    if (!is_directory(descriptor) && (all || layout->count > all_targets()))
+        layout->count = all_targets();
+    layout->first = fstat(descriptor, &status) == 0 ? (uint32_t)status.st_ino % all_targets() : 0;
 }
 
-static uint32_t target_of(const struct known *known, uint32_t stripe)
+static uint32_t target_of(const struct layout *layout, uint32_t stripe)
 {
-    return known->listed ? known->targets[stripe % known->listed] : (known->first + stripe) % all_targets();
+    return layout->listed ? layout->targets[stripe % layout->listed] : (layout->first + stripe) % all_targets();
 }
 
-static size_t put_plain(unsigned char *to, const struct known *known, bool objects)
+static size_t put_plain(unsigned char *to, const struct layout *layout, bool objects)
 {
-    const bool v3 = known->pool[0] != '\0';
+    const bool v3 = layout->pool[0] != '\0';
     const struct lov_user_md head = {.magic = v3 ? 0x0bd30bd0 : 0x0bd10bd0,
                                      .pattern = 1,
                                      .id = 7,
                                      .seq = 0x200000400,
-                                     .stripe_size = known->size,
-                                     .stripe_count = (uint16_t)known->count};
+                                     .stripe_size = layout->size,
+                                     .stripe_count = (uint16_t)layout->count};
     size_t size = sizeof head;
     memcpy(to, &head, sizeof head);
     if (v3) {
         memset(to + size, 0, LOV_POOL);
-        memcpy(to + size, known->pool, strnlen(known->pool, LOV_POOL - 1));
+        memcpy(to + size, layout->pool, strnlen(layout->pool, LOV_POOL - 1));
         size += LOV_POOL;
     }
-    for (uint32_t i = 0; objects && i < known->count; ++i) {
-        const struct lov_user_ost_data object = {.id = 100 + i, .seq = 0, .gen = 0, .idx = target_of(known, i)};
+    for (uint32_t i = 0; objects && i < layout->count; ++i) {
+        const struct lov_user_ost_data object = {.id = 100 + i, .seq = 0, .gen = 0, .idx = target_of(layout, i)};
         memcpy(to + size, &object, sizeof object);
         size += sizeof object;
     }
@@ -275,7 +275,7 @@ static size_t put_plain(unsigned char *to, const struct known *known, bool objec
 }
 
 /* A first component of 64 KiB on one target, a stale mirror, the asked layout, and an end without objects. */
-static size_t put_composite(unsigned char *to, const struct known *known)
+static size_t put_composite(unsigned char *to, const struct layout *layout)
 {
     const struct lov_comp_md head = {.magic = 0x0bd60bd0, .entry_count = 4, .mirror_count = 1};
     struct lov_comp_md_entry entries[4] = {
@@ -284,14 +284,14 @@ static size_t put_composite(unsigned char *to, const struct known *known)
         {.id = 0x10002, .flags = 0x10, .start = 65536, .end = UINT64_C(1) << 40},
         {.id = 0x10003, .flags = 0, .start = UINT64_C(1) << 40, .end = UINT64_MAX},
     };
-    struct known first = *known, last = *known;
+    struct layout first = *layout, last = *layout;
     size_t size = sizeof head + sizeof entries;
     first.count = 1;
     first.listed = 0;
     last.count = 16;
     for (int i = 0; i < 4; ++i) {
         entries[i].offset = (uint32_t)size;
-        size += put_plain(to + size, i == 2 ? known : i == 3 ? &last : &first, i != 3);
+        size += put_plain(to + size, i == 2 ? layout : i == 3 ? &last : &first, i != 3);
         entries[i].size = (uint32_t)size - entries[i].offset;
     }
     memcpy(to, &head, sizeof head);
@@ -302,7 +302,7 @@ static size_t put_composite(unsigned char *to, const struct known *known)
 
 static ssize_t lustre_record(int descriptor, unsigned char *record)
 {
-    struct known known;
+    struct layout layout;
     const char *given = getenv("FAKE_RECORD");
     FILE *file = given && !is_directory(descriptor) ? fopen(given, "r") : NULL;
     if (file) {
@@ -310,21 +310,21 @@ static ssize_t lustre_record(int descriptor, unsigned char *record)
         fclose(file);
         return (ssize_t)size;
     }
-    if (!recall(descriptor, &known)) {
+    if (!recall(descriptor, &layout)) {
         errno = ENODATA;
         return -1;
     }
     if (is_directory(descriptor))
-        return (ssize_t)put_plain(record, &known, false);
+        return (ssize_t)put_plain(record, &layout, false);
     /* What a user asks for by version 1 or 3 is a plain layout; defaults may be composite. */
-    return (ssize_t)(is("lustre-composite") && !known.set ? put_composite(record, &known)
-                                                          : put_plain(record, &known, true));
+    return (ssize_t)(is("lustre-composite") && !layout.set ? put_composite(record, &layout)
+                                                           : put_plain(record, &layout, true));
 }
 
 static int lustre_set(int descriptor, unsigned char *record)
 {
     struct lov_user_md head;
-    struct known known, old;
+    struct layout layout, old;
     memcpy(&head, record, sizeof head);
     if (!is_directory(descriptor) && recall(descriptor, &old)) {
         errno = EEXIST;
@@ -335,15 +335,15 @@ static int lustre_set(int descriptor, unsigned char *record)
         errno = EINVAL;
         return -1;
     }
-    memset(&known, 0, sizeof known);
-    known.set = true;
-    known.count = head.stripe_count;
-    known.size = head.stripe_size;
+    memset(&layout, 0, sizeof layout);
+    layout.set = true;
+    layout.count = head.stripe_count;
+    layout.size = head.stripe_size;
     if (v3)
-        memcpy(known.pool, record + sizeof head, LOV_POOL - 1);
-    settle(descriptor, &known);
+        memcpy(layout.pool, record + sizeof head, LOV_POOL - 1);
+    settle(descriptor, &layout);
     if (head.stripe_offset != 0xffff)
-        known.first = head.stripe_offset;
+        layout.first = head.stripe_offset;
     if (head.magic == 0x0bd50bd0)
         for (uint32_t i = 0; i < head.stripe_count && i < 256; ++i) {
             struct lov_user_ost_data object;
@@ -352,9 +352,9 @@ static int lustre_set(int descriptor, unsigned char *record)
                 errno = EINVAL;
                 return -1;
             }
-            known.targets[known.listed++] = object.idx;
+            layout.targets[layout.listed++] = object.idx;
         }
-    keep(descriptor, &known);
+    keep(descriptor, &layout);
     unsigned char *back = calloc(1, 65536);
     if (back && !is_directory(descriptor)) {
         lustre_record(descriptor, back);
@@ -366,22 +366,22 @@ static int lustre_set(int descriptor, unsigned char *record)
 
 static int ceph_text(int descriptor, char *text, size_t size)
 {
-    struct known known;
-    if (!recall(descriptor, &known)) {
+    struct layout layout;
+    if (!recall(descriptor, &layout)) {
         if (is_directory(descriptor)) {
             errno = ENODATA;
             return -1;
         }
-        known = inherited(descriptor);
+        layout = inherited(descriptor);
     }
-    return snprintf(text, size, "stripe_unit=%u stripe_count=%u object_size=%u pool=%s", known.size, known.count,
-                    known.object_size, known.pool);
+    return snprintf(text, size, "stripe_unit=%u stripe_count=%u object_size=%u pool=%s", layout.size, layout.count,
+                    layout.object_size, layout.pool);
 }
 
 static int ceph_set(int descriptor, const char *name, const char *value, size_t size)
 {
     char text[512] = "", expected[64];
-    struct known known;
+    struct layout layout;
     unsigned unit = 0, count = 0, object = 0;
     char pool[64] = "";
     memcpy(text, value, size < sizeof text ? size : sizeof text - 1);
@@ -394,8 +394,8 @@ static int ceph_set(int descriptor, const char *name, const char *value, size_t 
         errno = ENOTEMPTY;
         return -1;
     }
-    if (!recall(descriptor, &known))
-        known = inherited(descriptor);
+    if (!recall(descriptor, &layout))
+        layout = inherited(descriptor);
     const int read =
         sscanf(text, "stripe_unit=%u stripe_count=%u object_size=%u pool=%63s", &unit, &count, &object, pool);
     if (read < 3 || unit % 65536 != 0 || object < unit || object % unit != 0 || count == 0) {
@@ -406,33 +406,33 @@ static int ceph_set(int descriptor, const char *name, const char *value, size_t 
         errno = ENOENT;
         return -1;
     }
-    known.count = count;
-    known.size = unit;
-    known.object_size = object;
+    layout.count = count;
+    layout.size = unit;
+    layout.object_size = object;
     if (pool[0])
-        memcpy(known.pool, pool, sizeof pool);
-    const uint32_t asked = known.count;
-    settle(descriptor, &known);
+        memcpy(layout.pool, pool, sizeof pool);
+    const uint32_t asked = layout.count;
+    settle(descriptor, &layout);
     /* Objects of CephFS may share an OSD: a count above the OSDs stays. */
     if (!getenv("FAKE_LIE"))
-        known.count = asked;
-    known.set = true;
-    keep(descriptor, &known);
+        layout.count = asked;
+    layout.set = true;
+    keep(descriptor, &layout);
     return 0;
 }
 
 static int ceph_locate(int descriptor, struct ceph_ioctl_dataloc *location)
 {
-    struct known known;
-    if (!recall(descriptor, &known))
-        known = inherited(descriptor);
-    location->osd = target_of(&known, (uint32_t)(location->file_offset / known.size % known.count));
+    struct layout layout;
+    if (!recall(descriptor, &layout))
+        layout = inherited(descriptor);
+    location->osd = target_of(&layout, (uint32_t)(location->file_offset / layout.size % layout.count));
     return 0;
 }
 
 static int beegfs_create(int directory, const struct beegfs_mkfile *file)
 {
-    struct known known;
+    struct layout layout;
     if (!is_directory(directory)) {
         errno = ENOTDIR;
         return -1;
@@ -441,40 +441,40 @@ static int beegfs_create(int directory, const struct beegfs_mkfile *file)
         errno = EINVAL;
         return -1;
     }
-    const int made = openat(directory, file->filename, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, file->mode & 0777);
-    if (made < 0)
+    const int descriptor = openat(directory, file->filename, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, file->mode & 0777);
+    if (descriptor < 0)
         return -1;
-    known = inherited(made);
-    known.count = file->numtargets ? file->numtargets : known.count;
-    known.size = file->chunksize ? file->chunksize : known.size;
-    settle(made, &known);
-    keep(made, &known);
-    return close(made);
+    layout = inherited(descriptor);
+    layout.count = file->numtargets ? file->numtargets : layout.count;
+    layout.size = file->chunksize ? file->chunksize : layout.size;
+    settle(descriptor, &layout);
+    keep(descriptor, &layout);
+    return close(descriptor);
 }
 
 static int beegfs_ioctl(int descriptor, unsigned long request, void *argument)
 {
-    struct known known;
+    struct layout layout;
     if (request == BEEGFS_IOC_MKFILE_STRIPEHINTS)
         return beegfs_create(descriptor, argument);
     if (is_directory(descriptor)) {
         errno = EISDIR;
         return -1;
     }
-    if (!recall(descriptor, &known))
-        known = inherited(descriptor);
+    if (!recall(descriptor, &layout))
+        layout = inherited(descriptor);
     if (request == BEEGFS_IOC_GET_STRIPEINFO) {
         struct beegfs_stripe_info *info = argument;
-        *info = (struct beegfs_stripe_info){.pattern_type = 1, .chunk_size = known.size};
-        info->num_targets = (uint16_t)known.count;
+        *info = (struct beegfs_stripe_info){.pattern_type = 1, .chunk_size = layout.size};
+        info->num_targets = (uint16_t)layout.count;
         return 0;
     }
     struct beegfs_target_v2 *target = argument;
-    if (target->index >= known.count) {
+    if (target->index >= layout.count) {
         errno = EINVAL;
         return -1;
     }
-    target->target = target_of(&known, target->index) + 101; /* their numbers begin anywhere */
+    target->target = target_of(&layout, target->index) + 101; /* their numbers begin anywhere */
     target->primary_node = 1;
     return 0;
 }
@@ -486,11 +486,11 @@ static int opened(int descriptor, int flags, bool created)
         return descriptor;
     forget(descriptor);
     if (is("lustre") && (flags & O_LOV_DELAY_CREATE) != O_LOV_DELAY_CREATE && !is_directory(descriptor)) {
-        struct known known = inherited(descriptor);
-        if (is("lustre-composite") && known.count == 1)
-            known.count = 3;
-        settle(descriptor, &known);
-        keep(descriptor, &known);
+        struct layout layout = inherited(descriptor);
+        if (is("lustre-composite") && layout.count == 1)
+            layout.count = 3;
+        settle(descriptor, &layout);
+        keep(descriptor, &layout);
     }
     return descriptor;
 }

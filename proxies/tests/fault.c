@@ -361,11 +361,11 @@ static struct {
 static bool is_open(ino_t inode)
 {
     struct stat status;
-    bool found = false;
     HIDDEN(int, "fstat", (int, struct stat *));
-    for (int d = 3; d < 1024 && !found; ++d)
-        found = real(d, &status) == 0 && S_ISREG(status.st_mode) && status.st_ino == inode;
-    return found;
+    for (int d = 3; d < 1024; ++d)
+        if (real(d, &status) == 0 && S_ISREG(status.st_mode) && status.st_ino == inode)
+            return true;
+    return false;
 }
 
 static bool keep_name(int directory, const char *name)

@@ -32,8 +32,8 @@ static void plant(const char *path)
     const char *at = getenv("PLANT_AT"), *away = getenv("PLANT_AWAY"), *with = getenv("PLANT_WITH");
     char new[4096];
     snprintf(new, sizeof new, "%s.new", away);
-    const int made = with ? -1 : creat(new, 0666);
-    if (with ? symlink(with, new) != 0 : made < 0 || write(made, "mine", 4) != 4 || close(made) != 0)
+    const int file = with ? -1 : creat(new, 0666);
+    if (with ? symlink(with, new) != 0 : file < 0 || write(file, "mine", 4) != 4 || close(file) != 0)
         abort();
     /* Other ranks find a file or its successor; a directory is gone in between. */
     if ((link(at, away) != 0 && rename(at, away) != 0) || rename(new, at) != 0)
@@ -44,11 +44,11 @@ static void plant(const char *path)
 typedef int opener(const char *, int, ...);
 typedef int opener_at(int, const char *, int, ...);
 typedef FILE *file_opener(const char *, const char *);
-#define REAL(type, name)                         \
-    union {                                      \
-        void *found;                             \
-        type *call;                              \
-    } real = {.found = dlsym(RTLD_NEXT, #name)}; \
+#define REAL(type, name)                          \
+    union {                                       \
+        void *symbol;                             \
+        type *call;                               \
+    } real = {.symbol = dlsym(RTLD_NEXT, #name)}; \
     plant(path)
 #define MODE(last)                                \
     va_list list;                                 \

@@ -31,14 +31,14 @@ static void put(const struct file *file)
 
 static void check(const struct file *files, int count, int64_t available, const char *limit)
 {
-    const char *found;
+    const char *reported_limit;
     char command[128];
     assert_non_null(mkdtemp(strcpy(root, "/tmp/unit_memory.XXXXXX")));
     for (int i = 0; i < count; ++i)
         put(&files[i]);
-    assert_int_equal(und_memory_available(root, &found), available);
+    assert_int_equal(und_memory_available(root, &reported_limit), available);
     if (limit)
-        assert_string_equal(found, limit);
+        assert_string_equal(reported_limit, limit);
     snprintf(command, sizeof command, "rm -r %s", root);
     assert_int_equal(system(command), 0);
 }

@@ -44,14 +44,15 @@ TEST(test_strided_goes_column_by_column)
 
 TEST(test_shuffles_differ_by_seed_and_dump)
 {
-    const struct und_order one = {.rule = UND_SHUFFLED, .seed = 1}, other = {.rule = UND_SHUFFLED, .seed = 2};
-    const uint64_t keys[] = {und_order_key(&one, 0, 0, 0), und_order_key(&one, 1, 0, 0), und_order_key(&one, 0, 1, 0),
-                             und_order_key(&one, 0, 0, 1), und_order_key(&other, 0, 0, 0)};
+    const struct und_order seed_1 = {.rule = UND_SHUFFLED, .seed = 1}, seed_2 = {.rule = UND_SHUFFLED, .seed = 2};
+    const uint64_t keys[] = {und_order_key(&seed_1, 0, 0, 0), und_order_key(&seed_1, 1, 0, 0),
+                             und_order_key(&seed_1, 0, 1, 0), und_order_key(&seed_1, 0, 0, 1),
+                             und_order_key(&seed_2, 0, 0, 0)};
     for (size_t a = 0; a < 5; ++a)
         for (size_t b = 0; b < a; ++b) {
             int same = 0;
             for (int64_t i = 0; i < MOST; ++i)
-                same += und_order_at(&one, keys[a], MOST, i) == und_order_at(&one, keys[b], MOST, i);
+                same += und_order_at(&seed_1, keys[a], MOST, i) == und_order_at(&seed_1, keys[b], MOST, i);
             assert_true(same < 20);
         }
 }

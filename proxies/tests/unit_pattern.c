@@ -39,20 +39,20 @@ TEST(test_every_identity_differs)
     enum { BYTES = 64 * UND_STAMP_STEP };
     struct und_pattern *pattern = und_pattern_new(1, BYTES);
     struct und_base *base = base_in(pattern);
-    unsigned char *one = malloc(BYTES);
-    assert_non_null(one);
+    unsigned char *contents = malloc(BYTES);
+    assert_non_null(contents);
     const uint64_t first = und_pattern_identity(1, "a.0", 3, 0);
     const uint64_t others[] = {und_pattern_identity(2, "a.0", 3, 0), und_pattern_identity(1, "a.1", 3, 0),
                                und_pattern_identity(1, "a.0", 3, 1), und_pattern_numbered(first, 0)};
-    und_base_copy(base, first, 0, BYTES, one);
+    und_base_copy(base, first, 0, BYTES, contents);
     for (size_t i = 0; i < COUNT(others); ++i) {
         int64_t wrong = -1;
-        assert_true(und_base_compare(base, others[i], 0, BYTES, one, &wrong) > 64 * 7);
+        assert_true(und_base_compare(base, others[i], 0, BYTES, contents, &wrong) > 64 * 7);
         assert_true(wrong >= 0 && wrong < UND_STAMP_BYTES);
         /* Bytes of another place of the same file differ as well, a whole period on too. */
-        assert_true(und_base_compare(base, first, (int64_t)(i + 1) * UND_PERIOD, BYTES, one, &wrong) > 64 * 7);
+        assert_true(und_base_compare(base, first, (int64_t)(i + 1) * UND_PERIOD, BYTES, contents, &wrong) > 64 * 7);
     }
-    free(one);
+    free(contents);
     und_pattern_free(pattern);
 }
 
@@ -183,28 +183,28 @@ TEST(test_values)
 {
     enum { COUNT = 2 * UND_PERIOD / (int)sizeof(double) };
     static const struct und_content smooth = {UND_SMOOTH, 0}, constant = {UND_CONSTANT, 0};
-    double *one = malloc(COUNT * sizeof *one), *two = malloc(COUNT * sizeof *two);
+    double *values = malloc(COUNT * sizeof *values), *other_values = malloc(COUNT * sizeof *other_values);
     struct und_pattern *pattern = und_pattern_new(3, 10);
     double least = 1e300, most = -1e300;
-    assert_true(one && two && pattern);
-    und_base_copy(und_pattern_base(pattern, &smooth, UND_F64), 5, 0, COUNT * 8, (unsigned char *)one);
-    und_base_copy(und_pattern_base(pattern, &smooth, UND_F64), 6, 0, COUNT * 8, (unsigned char *)two);
+    assert_true(values && other_values && pattern);
+    und_base_copy(und_pattern_base(pattern, &smooth, UND_F64), 5, 0, COUNT * 8, (unsigned char *)values);
+    und_base_copy(und_pattern_base(pattern, &smooth, UND_F64), 6, 0, COUNT * 8, (unsigned char *)other_values);
     for (int i = 1; i < COUNT; ++i) {
-        const double step = one[i] - one[i - 1];
+        const double step = values[i] - values[i - 1];
         assert_true(step < 0.05 && step > -0.05);
-        least = one[i] < least ? one[i] : least;
-        most = one[i] > most ? one[i] : most;
+        least = values[i] < least ? values[i] : least;
+        most = values[i] > most ? values[i] : most;
     }
     assert_true(least < 251 && most > 349);
     for (int b = 0; b < COUNT; b += 512)
-        assert_memory_not_equal(one + b, two + b, 4096);
-    und_base_copy(und_pattern_base(pattern, &constant, UND_F64), 5, 0, COUNT * 8, (unsigned char *)one);
+        assert_memory_not_equal(values + b, other_values + b, 4096);
+    und_base_copy(und_pattern_base(pattern, &constant, UND_F64), 5, 0, COUNT * 8, (unsigned char *)values);
     for (int i = 0; i < COUNT; ++i)
-        assert_memory_equal(&one[i], &one[0], sizeof one[0]);
-    assert_true(one[0] > 299 && one[0] < 301);
+        assert_memory_equal(&values[i], &values[0], sizeof values[0]);
+    assert_true(values[0] > 299 && values[0] < 301);
     und_pattern_free(pattern);
-    free(one);
-    free(two);
+    free(values);
+    free(other_values);
 }
 
 RUN(T(test_transfers_do_not_matter), T(test_every_identity_differs), T(test_every_wrong_byte_is_found),

@@ -70,21 +70,21 @@ TEST(fits)
 
 TEST(prints)
 {
-    char *found = NULL;
+    char *output = NULL;
     size_t bytes = 0;
     char *long_text = calloc(1, 2 * UND_PRINT_BYTES);
     assert_non_null(long_text);
     memset(long_text, 0x1b, 2 * UND_PRINT_BYTES - 1);
-    FILE *stream = open_memstream(&found, &bytes);
+    FILE *stream = open_memstream(&output, &bytes);
     assert_non_null(stream);
     und_print(stream, "%d of %s\n", 3, "\x1b[m");
     fflush(stream);
-    assert_string_equal(found, "3 of \\x1b[m\\n\n");
+    assert_string_equal(output, "3 of \\x1b[m\\n\n");
     und_print(stream, "%s", long_text);
     fclose(stream);
     assert_int_equal(bytes, strlen("3 of \\x1b[m\\n\n") + UND_ESCAPED * (UND_PRINT_BYTES - 1) + 1);
-    assert_int_equal(found[bytes - 1], '\n');
-    free(found);
+    assert_int_equal(output[bytes - 1], '\n');
+    free(output);
     free(long_text);
 }
 

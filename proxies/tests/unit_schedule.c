@@ -21,11 +21,11 @@ static struct und_step of_third[] = {STEP(third, 0)};
 #define DUMPS(number, all, of_all) \
     .dump_count = number, .entry_count = number, .step_count = number, .entries = all, .steps = of_all
 
-static char one[] = "one", two[] = "two", three[] = "three";
+static char names[][8] = {"one", "two", "three"};
 static struct und_stream streams[] = {
-    {.name = one, .role = UND_CHECKPOINT, .operation = UND_WRITES, DUMPS(4, first, of_first)},
-    {.name = two, .role = UND_VISUALIZATION, .operation = UND_WRITES, DUMPS(2, second, of_second)},
-    {.name = three, .role = UND_CHECKPOINT, .operation = UND_READS, DUMPS(1, third, of_third)},
+    {.name = names[0], .role = UND_CHECKPOINT, .operation = UND_WRITES, DUMPS(4, first, of_first)},
+    {.name = names[1], .role = UND_VISUALIZATION, .operation = UND_WRITES, DUMPS(2, second, of_second)},
+    {.name = names[2], .role = UND_CHECKPOINT, .operation = UND_READS, DUMPS(1, third, of_third)},
 };
 static const struct und_workload workload = {.stream_count = 3, .streams = streams};
 

@@ -46,9 +46,9 @@ TEST(test_against_sorting)
         }
         qsort(sorted, (size_t)count, sizeof sorted[0], ascending);
         for (size_t s = 0; s < COUNT(shares); ++s) {
-            const double found = search(values, count, sorted[0], sorted[count - 1], shares[s] / 100.0);
-            if (found != by_sorting(sorted, count, shares[s]))
-                fail_msg("%d values, %d%%: %g instead of %g", count, shares[s], found,
+            const double percentile = search(values, count, sorted[0], sorted[count - 1], shares[s] / 100.0);
+            if (percentile != by_sorting(sorted, count, shares[s]))
+                fail_msg("%d values, %d%%: %g instead of %g", count, shares[s], percentile,
                          by_sorting(sorted, count, shares[s]));
         }
     }
