@@ -66,9 +66,9 @@ def log(path: Path, files: int = FILES, **more: object) -> Path:
 def plain(path: Path) -> dict[str, bytes]:
     """The plain bytes of all regions, and what else the header says."""
     with Source(path, whole=False) as source:
-        found = {part.name: source.region(part).read(1 << 30) for part in source.parts}
+        regions = {part.name: source.region(part).read(1 << 30) for part in source.parts}
         versions = [(m.name, m.version, m.partial) for m in source.header.modules.values()]
-        return found | {"": repr((source.header.version, source.partial, versions)).encode()}
+        return regions | {"": repr((source.header.version, source.partial, versions)).encode()}
 
 
 def converted(source: Path, target: Path, compression: str, threads: int = 1) -> bytes:
@@ -172,10 +172,10 @@ def test_nothing_but_the_compression_changes(
     before = plain(path)
     for to in COMPRESSIONS:
         for threads in (1, 2):
-            made = tmp_path / f"{to}.{threads}"
-            converted(path, made, to, threads)
-            assert plain(made) == before
-            assert log_size(made).compression == to
+            target = tmp_path / f"{to}.{threads}"
+            converted(path, target, to, threads)
+            assert plain(target) == before
+            assert log_size(target).compression == to
     assert (tmp_path / "zlib.1").read_bytes() == (tmp_path / "zlib.2").read_bytes()
 
 
@@ -275,9 +275,9 @@ def edited(data: bytes) -> Iterator[tuple[str, bytes]]:
     offsets = {*fields, *range(0, len(data), max(1, len(data) // 200)), len(data) - 1}
     for offset in sorted(offsets):
         for flip in (0x01, 0x80):
-            made = bytearray(data)
-            made[offset] ^= flip
-            yield f"byte {offset} ^ {flip:#x}", bytes(made)
+            changed_log = bytearray(data)
+            changed_log[offset] ^= flip
+            yield f"byte {offset} ^ {flip:#x}", bytes(changed_log)
 
 
 def test_damaged_log_is_kept_or_converted_as_it_is(tmp_path: Path) -> None:
@@ -386,13 +386,13 @@ def test_hard_links_stay(tmp_path: Path) -> None:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    made = tmp_path / "logs"
-    made.mkdir()
-    log(made / "many.darshan")
-    log(made / "more.darshan", 400)
-    write_log(made / "one.darshan", POSIX=[{"id": 1}], names={1: b"/a"})  # too small to gain
-    log(made / "done.darshan", compression="bzip2")
-    return made
+    logs = tmp_path / "logs"
+    logs.mkdir()
+    log(logs / "many.darshan")
+    log(logs / "more.darshan", 400)
+    write_log(logs / "one.darshan", POSIX=[{"id": 1}], names={1: b"/a"})  # too small to gain
+    log(logs / "done.darshan", compression="bzip2")
+    return logs
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
@@ -438,17 +438,17 @@ def test_one_damaged_log_does_not_stop_the_others(folder: Path) -> None:
 
 @pytest.mark.parametrize("jobs", [1, 4])
 def test_log_in_several_spellings_is_one(jobs: int, folder: Path, tmp_path: Path) -> None:
-    one = folder / "many.darshan"
-    (tmp_path / "link.darshan").symlink_to(one)
+    path = folder / "many.darshan"
+    (tmp_path / "link.darshan").symlink_to(path)
     (tmp_path / "linked").symlink_to(folder)
     gone = tmp_path / "gone.darshan"
     names = (
-        one,
+        path,
         f"{folder}/../logs/many.darshan",
         tmp_path / "link.darshan",
         folder,
-        tmp_path / "linked" / one.name,
-        one,
+        tmp_path / "linked" / path.name,
+        path,
     )
     done = run(*names, "--jobs", jobs, "--always")
     assert done.exit_code == 0 and "4 of 4 logs converted" in done.stdout, done.stderr
@@ -541,13 +541,13 @@ def test_what_is_no_log(what: str, tmp_path: Path) -> None:
 
 def of_session(session: int) -> list[int]:
     """The processes that a process started, and itself."""
-    found = []
+    processes = []
     for stat in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError):
             fields = stat.read_text().rpartition(")")[2].split()
             if int(fields[3]) == session and fields[0] != "Z":
-                found.append(int(stat.parent.name))
-    return found
+                processes.append(int(stat.parent.name))
+    return processes
 
 
 def until(condition: Callable[[], bool]) -> None:
@@ -618,9 +618,9 @@ def test_show_tells_what_takes_the_bytes(tmp_path: Path) -> None:
     assert posix[1:3] == ["4", "300"] and "partial:" in posix
     assert names[2] == "300"
     assert lines["HEATMAP"][1:4] == ["1", "1", "1"] and lines["DXT_POSIX"][2] == "3"
-    found = log_size(path)
-    assert found.header_bytes + sum(r.bytes for r in found.regions) == path.stat().st_size
-    assert [r.plain_bytes for r in found.regions if r.name == "POSIX"] == [300 * 704]
+    size = log_size(path)
+    assert size.header_bytes + sum(r.bytes for r in size.regions) == path.stat().st_size
+    assert [r.plain_bytes for r in size.regions if r.name == "POSIX"] == [300 * 704]
     assert "job record 1,080 B" in done.stdout and f"{path.stat().st_size:,} B" in done.stdout
 
 

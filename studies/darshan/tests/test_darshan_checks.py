@@ -102,13 +102,17 @@ def test_an_overhead_has_three_verdicts(
     cost: float, noise: tuple[float, ...], state: str, tmp_path: Path
 ) -> None:
     [case] = overhead.cases(job(tmp_path, {f"{UNDER}a": cost}, noise))
-    [found] = case.overheads
-    assert found.state(0.02) == state
-    assert found.name == "3.5.0" and found.error.rounds == 15 and case.failed == 0
+    [runtime_overhead] = case.overheads
+    assert runtime_overhead.state(0.02) == state
+    assert (
+        runtime_overhead.name == "3.5.0"
+        and runtime_overhead.error.rounds == 15
+        and case.failed == 0
+    )
 
 
 def test_rounds_with_a_failed_run_are_left_out_and_counted(tmp_path: Path) -> None:
-    found = job(tmp_path, {f"{UNDER}a": 1.0, f"{UNDER}b": 1.1})
+    records = job(tmp_path, {f"{UNDER}a": 1.0, f"{UNDER}b": 1.1})
     broken = producers.record(
         tmp_path / "none",
         producer="ior",
@@ -116,12 +120,12 @@ def test_rounds_with_a_failed_run_are_left_out_and_counted(tmp_path: Path) -> No
         place=Place(system="here", partition="disk"),
         identity=Identity(case="Overhead", session="s", arm=CONTROL, round=3),
     )
-    kept = [r for r in found if (r.identity.arm, r.identity.round) != (CONTROL, 3)]
+    kept = [r for r in records if (r.identity.arm, r.identity.round) != (CONTROL, 3)]
     [case] = overhead.cases([*kept, broken])
     assert case.failed == 1 and {len(values) for values in case.seconds.values()} == {14}
     states = [o.state(0.02) for o in case.overheads]
     assert states == [transfer.WITHIN, transfer.OUTSIDE]
-    assert overhead.cases([r for r in found if r.identity.arm != WITHOUT]) == []
+    assert overhead.cases([r for r in records if r.identity.arm != WITHOUT]) == []
 
 
 # -- shutdown -------------------------------------------------------------------------------------
@@ -180,18 +184,18 @@ def ended(folder: Path, ranks: int, version: str = "3.5.0") -> Run:
 
 
 def test_samples_become_rows_by_workload_and_processes(tmp_path: Path) -> None:
-    found = shutdown.rows([ended(tmp_path, ranks) for ranks in (4, 8)])
-    assert [(r.workload, r.ranks) for r in found if r.ranks == 8] == [
+    rows = shutdown.rows([ended(tmp_path, ranks) for ranks in (4, 8)])
+    assert [(r.workload, r.ranks) for r in rows if r.ranks == 8] == [
         (workload, 8) for workload in sorted(WORKLOADS)
     ]
-    [row] = [r for r in found if (r.workload, r.ranks) == ("1024-per-process", 8)]
+    [row] = [r for r in rows if (r.workload, r.ranks) == ("1024-per-process", 8)]
     assert row.seconds.low == pytest.approx(0.1) and row.seconds.high == pytest.approx(0.12)
     assert row.bytes_per_file == pytest.approx((2000 + 8192 * 40) / 8192)
     assert row.parts == {"log_open_s": 0.001, "POSIX_shutdown_s": 0.01}
     assert (row.saved, row.sizes) == (None, {})
-    [row] = [r for r in found if (r.workload, r.ranks) == ("1024-shared", 8)]
+    [row] = [r for r in rows if (r.workload, r.ranks) == ("1024-shared", 8)]
     assert row.saved == pytest.approx(1 - 21480 / (2000 + 1024 * 40))
-    [row] = [r for r in found if (r.workload, r.ranks) == ("shared", 8)]
+    [row] = [r for r in rows if (r.workload, r.ranks) == ("shared", 8)]
     assert row.sizes == {name: SIZES[name]["shared"] for name in shutdown.PARTS}
     assert benchmarks.rows([ended(tmp_path, 4)]) == []
 
@@ -199,10 +203,10 @@ def test_samples_become_rows_by_workload_and_processes(tmp_path: Path) -> None:
 def test_sizes_of_the_parts_of_a_log_and_of_its_archive(tmp_path: Path) -> None:
     job = Synthetic(processes=4, files=64, interface="mpiio", layout="shared")
     log = write(tmp_path / "1024-shared.darshan", job)
-    found = dict(check.part_sizes(log_size(log)))
-    assert found["header_bytes"] == 1328 and found["job_record_bytes"] == 1080
+    sizes = dict(check.part_sizes(log_size(log)))
+    assert sizes["header_bytes"] == 1328 and sizes["job_record_bytes"] == 1080
     name = len(next(job.names())[1][0]) + 9
-    assert found["file_record_bytes"] == 704 + 560 + name
+    assert sizes["file_record_bytes"] == 704 + 560 + name
     (tmp_path / "into").mkdir()
     table = tmp_path / "archived.csv"
     done = CliRunner().invoke(
@@ -240,13 +244,13 @@ def test_paper_has_bytes_per_file_of_its_tables() -> None:
 def test_damaged_output_is_refused(spoil: str, tmp_path: Path) -> None:
     path = output(tmp_path / "samples.json")
     text = path.read_text()
-    found = json.loads(text)
+    measurement = json.loads(text)
     if spoil == "unfinished":
-        found["finished"] = False
+        measurement["finished"] = False
     elif spoil == "few":
-        found["samples"].pop()
-    made = {"half": text[: len(text) // 2], "empty": "", "list": "[]"}
-    path.write_text(made.get(spoil, json.dumps(found)))
+        measurement["samples"].pop()
+    spoiled_texts = {"half": text[: len(text) // 2], "empty": "", "list": "[]"}
+    path.write_text(spoiled_texts.get(spoil, json.dumps(measurement)))
     with pytest.raises(UnderstudyError, match="expected the measurement of a shutdown"):
         producer.of_output(path, version="", command_line=[])
 
@@ -298,8 +302,8 @@ def test_a_failed_run_of_an_overhead_makes_one_failed_case(tmp_path: Path) -> No
     runs_ = job(tmp_path, {f"{UNDER}a": 1.0})
     lost = replace(runs_[0], producer=replace(runs_[0].producer, failure="killed"))
     failed = [Failed(path=tmp_path, run=lost)]
-    made = summary.summarize([], failed, additions=[ADDITION], runs=[lost, *runs_[1:]])
-    assert [(c.state, c.why) for c in made.cases] == [("failed", "1 runs failed")]
+    page_summary = summary.summarize([], failed, additions=[ADDITION], runs=[lost, *runs_[1:]])
+    assert [(c.state, c.why) for c in page_summary.cases] == [("failed", "1 runs failed")]
 
 
 def labels_in_view(axes: Axes) -> list[Text]:
@@ -416,12 +420,12 @@ def operated(folder: Path, arm: str, round_: int, seconds: float) -> Run:
 
 
 def test_operations_are_judged_and_drawn(tmp_path: Path) -> None:
-    found = [
+    records = [
         operated(tmp_path, arm, n, 1e-6 * (1 + cost) + 1e-9 * n)
         for n in range(3)
         for arm, cost in ((WITHOUT, 0), (CONTROL, 0), (f"{UNDER}a", 0.5))
     ]
-    rows = {row.operation: row for row in judged.rows(found)}
+    rows = {row.operation: row for row in judged.rows(records)}
     assert set(rows) == {"open", "write", "close"}
     assert rows["open"].added_s.median == pytest.approx(0.5e-6)
     assert rows["open"].control_s.high == pytest.approx(0)
@@ -430,9 +434,9 @@ def test_operations_are_judged_and_drawn(tmp_path: Path) -> None:
 
 
 def bench() -> str:
-    found = shutil.which(PROGRAM, path=str(Path(player.program()).parent))
-    assert found is not None, f"{PROGRAM} is not built"
-    return found
+    program = shutil.which(PROGRAM, path=str(Path(player.program()).parent))
+    assert program is not None, f"{PROGRAM} is not built"
+    return program
 
 
 def test_program_without_darshan_says_what_to_preload(tmp_path: Path) -> None:
@@ -470,10 +474,10 @@ def test_invalid_options_of_the_program(options: list[str], fault: str) -> None:
 
 def prefix(folder: Path) -> Path:
     """Stands for a runtime: nothing is preloaded."""
-    made = folder / "darshan"
-    (made / "lib").mkdir(parents=True)
-    (made / "lib" / "libdarshan.so").write_bytes(b"")
-    return made
+    runtime_prefix = folder / "darshan"
+    (runtime_prefix / "lib").mkdir(parents=True)
+    (runtime_prefix / "lib" / "libdarshan.so").write_bytes(b"")
+    return runtime_prefix
 
 
 def test_the_check_of_overhead_interleaves_and_judges(tmp_path: Path) -> None:
@@ -499,11 +503,11 @@ def test_the_check_of_overhead_interleaves_and_judges(tmp_path: Path) -> None:
         "verdict: overhead of Darshan localhost:tmpfs: 3 rounds, 1.00 MiB on each" in done.stdout
     )
     assert "Darshan 3.5.0: " in done.stdout and "overhead 0 %" in done.stdout
-    found = [runs.load(p) for p in (tmp_path / "out" / "records").rglob("*.json.gz")]
-    assert sorted((r.identity.arm, r.identity.round) for r in found) == [
+    records = [runs.load(p) for p in (tmp_path / "out" / "records").rglob("*.json.gz")]
+    assert sorted((r.identity.arm, r.identity.round) for r in records) == [
         (arm, n) for arm in (CONTROL, f"{UNDER}a", WITHOUT) for n in range(3)
     ]
-    [case] = overhead.cases(found)
+    [case] = overhead.cases(records)
     assert case.versions[f"{UNDER}a"] == "3.5.0"
     (tmp_path / "seen.darshan").write_bytes(write_log(tmp_path / "little.darshan").read_bytes())
     done = reframe(tmp_path, *options)
@@ -544,23 +548,23 @@ def test_the_shutdown_of_darshan_itself(tmp_path: Path) -> None:
         "verdict: shutdown of Darshan on 2 processes localhost:tmpfs: median of 2" in done.stdout
     )
     [kept] = [runs.load(p) for p in (tmp_path / "out" / "records").rglob("*.json.gz")]
-    found = {row.workload: row for row in shutdown.rows([kept])}
-    assert set(found) == set(WORKLOADS) and not list(Path("/dev/shm").glob("understudy.*/dars*"))
+    rows = {row.workload: row for row in shutdown.rows([kept])}
+    assert set(rows) == set(WORKLOADS) and not list(Path("/dev/shm").glob("understudy.*/dars*"))
     # Within 10 % of what 64 ranks had, where ranks play little part.
-    assert found["shared"].bytes_per_file == pytest.approx(1734, rel=0.1)
-    assert found["1024-per-process"].bytes_per_file == pytest.approx(48.7, rel=0.1)
-    assert "POSIX_shutdown_s" in found["shared"].parts
-    assert found["1024-per-process"].saved == pytest.approx(0.3, abs=0.1)  # Table IV: 0.289
-    assert found["shared"].sizes["header_bytes"] == 1328
-    assert found["shared"].sizes["file_record_bytes"] == pytest.approx(1350, rel=0.1)
+    assert rows["shared"].bytes_per_file == pytest.approx(1734, rel=0.1)
+    assert rows["1024-per-process"].bytes_per_file == pytest.approx(48.7, rel=0.1)
+    assert "POSIX_shutdown_s" in rows["shared"].parts
+    assert rows["1024-per-process"].saved == pytest.approx(0.3, abs=0.1)  # Table IV: 0.289
+    assert rows["shared"].sizes["header_bytes"] == 1328
+    assert rows["shared"].sizes["file_record_bytes"] == pytest.approx(1350, rel=0.1)
 
 
 @pytest.mark.parametrize("method", ["posix", "mpiio"])
 def test_operations_under_darshan_itself(method: str, tmp_path: Path) -> None:
     player.needs(method)
     done = with_darshan(tmp_path, f"-S rounds=1 -S files=50 -n ^Operations.*case={method}")
-    found = [runs.load(p) for p in (tmp_path / "out" / "records").rglob("*.json.gz")]
-    rows = {row.operation: row for row in judged.rows(found)}
+    records = [runs.load(p) for p in (tmp_path / "out" / "records").rglob("*.json.gz")]
+    rows = {row.operation: row for row in judged.rows(records)}
     assert set(rows) == {"open", "write", "close"}
     if shutil.which("valgrind") is None:
         assert "instructions: skipped, valgrind is not on PATH" in done.stdout

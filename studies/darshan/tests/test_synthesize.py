@@ -55,11 +55,13 @@ def test_a_description_has_the_bytes(tmp_path: Path, interface: str, layout: str
     with darshanlog.open_log(path) as log:
         module, prefix = {"mpiio": ("MPI-IO", "MPIIO")}.get(interface, (interface.upper(),) * 2)
         whole = sum(int(b[f"{prefix}_BYTES_WRITTEN"].sum()) for b in log.records(module))
-    found = darshan.read(path)
+    workload = darshan.read(path)
     assert whole >= 8 * 20 * (4 << 20)
-    assert [(s.method, len(s.steps), s.bytes) for s in found.streams] == [(interface, 20, whole)]
-    assert found.streams[0].layout == ("shared" if layout == "shared" else "file-per-process")
-    assert any("synthetic" in note for note in found.source.notes)
+    assert [(s.method, len(s.steps), s.bytes) for s in workload.streams] == [
+        (interface, 20, whole)
+    ]
+    assert workload.streams[0].layout == ("shared" if layout == "shared" else "file-per-process")
+    assert any("synthetic" in note for note in workload.source.notes)
 
 
 @pytest.mark.parametrize("trap", TRAPS)
