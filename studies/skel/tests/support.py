@@ -64,9 +64,9 @@ def descriptor(folder: Path, old: str = "", new: str = "", text: str = DESCRIPTO
 def bpls_path() -> str:
     """ADIOS' program that lists BP files, or a skip."""
     need("bpls")
-    found = shutil.which("bpls") or shutil.which("bpls.openmpi")
-    assert found is not None
-    return found
+    path = shutil.which("bpls") or shutil.which("bpls.openmpi")
+    assert path is not None
+    return path
 
 
 def make(source: Path, folder: Path, *settings: str, cores: int = 4, language: str = "c") -> Path:

@@ -78,8 +78,8 @@ def noisy(
     factor: float, seed: int, *, pairs: int = 11, scatter: float = 0.02
 ) -> list[list[float]]:
     dice = np.random.default_rng(seed)
-    made: list[list[float]] = (factor * 1e8 * dice.normal(1, scatter, (pairs, 4))).tolist()
-    return made
+    speeds: list[list[float]] = (factor * 1e8 * dice.normal(1, scatter, (pairs, 4))).tolist()
+    return speeds
 
 
 def study(
@@ -88,8 +88,8 @@ def study(
     """Errors of a skeleton that is `factor` as fast; `noise` makes the second run of each slower
     or faster, round by round."""
     application, skeleton, theirs, ours = (
-        noisy(one, 10 * seed + k, pairs=rounds, scatter=scatter)
-        for k, one in enumerate((1, factor, 1, factor))
+        noisy(relative_speed, 10 * seed + k, pairs=rounds, scatter=scatter)
+        for k, relative_speed in enumerate((1, factor, 1, factor))
     )
     moved = [-noise if round_ % 3 else noise for round_ in range(rounds)]
     for runs in (theirs, ours):
@@ -101,36 +101,38 @@ def study(
 def test_errors_of_the_overall_average_and_maximum_throughput() -> None:
     application = [[100.0, 300.0], [200.0, 200.0]]
     skeleton = [[150.0, 150.0], [200.0, 400.0]]
-    found = paired_errors.errors(application, skeleton, (application, skeleton))
-    assert found[AVERAGE].error.value == pytest.approx(225 / 200 - 1)
-    assert found[MAXIMUM].error.value == pytest.approx(400 / 300 - 1)
+    errors = paired_errors.errors(application, skeleton, (application, skeleton))
+    assert errors[AVERAGE].error.value == pytest.approx(225 / 200 - 1)
+    assert errors[MAXIMUM].error.value == pytest.approx(400 / 300 - 1)
     # A step of one byte takes 1/100 s at 100 bytes/s: four of them over their time.
     theirs = 4 / (1 / 100 + 1 / 300 + 1 / 200 + 1 / 200)
     ours = 4 / (1 / 150 + 1 / 150 + 1 / 200 + 1 / 400)
-    assert found[OVERALL].error.value == pytest.approx(ours / theirs - 1)
+    assert errors[OVERALL].error.value == pytest.approx(ours / theirs - 1)
 
 
 def test_a_program_is_held_against_itself_in_every_round() -> None:
     first, again = [[100.0], [100.0]], [[120.0], [80.0]]
-    found = paired_errors.errors(first, again, (again, first))
-    assert found[AVERAGE].controls["application"].value == pytest.approx(0)
-    assert found[AVERAGE].controls["application"].low == pytest.approx(-0.2)
-    assert found[AVERAGE].controls["skeleton"].high == pytest.approx(0.25)
-    assert found[AVERAGE].floor == pytest.approx(0.25)
+    errors = paired_errors.errors(first, again, (again, first))
+    assert errors[AVERAGE].controls["application"].value == pytest.approx(0)
+    assert errors[AVERAGE].controls["application"].low == pytest.approx(-0.2)
+    assert errors[AVERAGE].controls["skeleton"].high == pytest.approx(0.25)
+    assert errors[AVERAGE].floor == pytest.approx(0.25)
 
 
 def test_where_no_run_is_a_control_every_second_one_is() -> None:
-    one, other = noisy(1, 1), noisy(1.05, 2)
-    found = paired_errors.errors(one, other)
-    same = paired_errors.errors(one[:10:2], other[:10:2], (one[1:10:2], other[1:10:2]))
-    assert found == same
+    application, skeleton = noisy(1, 1), noisy(1.05, 2)
+    errors = paired_errors.errors(application, skeleton)
+    same = paired_errors.errors(
+        application[:10:2], skeleton[:10:2], (application[1:10:2], skeleton[1:10:2])
+    )
+    assert errors == same
 
 
 def test_the_same_runs_have_no_error_and_no_doubt() -> None:
     runs = noisy(1, 1)
-    for found in paired_errors.errors(runs, runs, (runs, runs)).values():
-        assert (found.error.value, found.error.reach, found.floor) == (0, 0, 0)
-        assert found.state() == "within"
+    for error in paired_errors.errors(runs, runs, (runs, runs)).values():
+        assert (error.error.value, error.error.reach, error.floor) == (0, 0, 0)
+        assert error.state() == "within"
 
 
 def test_intervals_come_from_rounds_that_are_drawn_together() -> None:
@@ -138,10 +140,10 @@ def test_intervals_come_from_rounds_that_are_drawn_together() -> None:
     minutes = np.linspace(1, 5, 11)[:, None]
     application = (1e8 * minutes * np.ones((11, 3))).tolist()
     skeleton = (1.05e8 * minutes * np.ones((11, 3))).tolist()
-    found = paired_errors.errors(application, skeleton, (application, skeleton))
-    for of in found.values():
+    errors = paired_errors.errors(application, skeleton, (application, skeleton))
+    for of in errors.values():
         assert of.error.value == pytest.approx(0.05) and of.state() == "within"
-    assert found[AVERAGE].error.high - found[AVERAGE].error.low < 1e-9
+    assert errors[AVERAGE].error.high - errors[AVERAGE].error.low < 1e-9
     apart = paired_errors.ratio(skeleton, application)
     assert apart.value == pytest.approx(1.05)
     assert apart.low < 0.8 and apart.high > 1.3
@@ -181,8 +183,8 @@ def test_a_state_is_that_of_the_whole_interval_above_the_noise(
 
 def test_a_machine_that_tells_a_program_from_itself_decides_nothing() -> None:
     """As on a busy one: rounds of the same program differ by more than the limit."""
-    found = study(1.0, 3, noise=0.4)[OVERALL]
-    assert found.floor > 0.1 and found.state() == "undecided"
+    error = study(1.0, 3, noise=0.4)[OVERALL]
+    assert error.floor > 0.1 and error.state() == "undecided"
 
 
 @pytest.mark.parametrize(
@@ -198,25 +200,25 @@ def test_the_least_error_that_an_interval_allows(low: float, high: float, least:
 
 
 def test_one_round_decides_nothing() -> None:
-    found = paired_errors.errors([[100.0]], [[101.0]], ([[100.0]], [[101.0]]))[AVERAGE]
-    assert found.error.value == pytest.approx(0.01)
-    assert found.state() == "undecided"
+    error = paired_errors.errors([[100.0]], [[101.0]], ([[100.0]], [[101.0]]))[AVERAGE]
+    assert error.error.value == pytest.approx(0.01)
+    assert error.state() == "undecided"
 
 
 def test_a_difference_of_thirty_percent_is_outside() -> None:
-    assert [found.state() for found in study(1.3, 3).values()] == ["outside"] * 3
+    assert [error.state() for error in study(1.3, 3).values()] == ["outside"] * 3
 
 
 def test_cases_are_counted_as_the_paper_counts_them() -> None:
-    found = [Estimate(value=v / 100, low=v / 100, high=v / 100) for v in PAPER]
-    assert (paired_errors.count_within(found), len(found)) == (56, 60)  # "over 93 %"
+    estimates = [Estimate(value=v / 100, low=v / 100, high=v / 100) for v in PAPER]
+    assert (paired_errors.count_within(estimates), len(estimates)) == (56, 60)  # "over 93 %"
 
 
 def test_the_winner_is_the_fastest_overall_where_that_is_decided() -> None:
     runs = {"POSIX": noisy(1, 5), "MPI_AMR": noisy(1.5, 6), "MPI_LUSTRE": noisy(0.5, 7)}
-    found = paired_errors.winner(runs)
-    assert (found.name, found.second, found.decided) == ("MPI_AMR", "POSIX", True)
-    assert found.lead is not None and found.lead.value == pytest.approx(1.5, rel=0.03)
+    winner = paired_errors.winner(runs)
+    assert (winner.name, winner.second, winner.decided) == ("MPI_AMR", "POSIX", True)
+    assert winner.lead is not None and winner.lead.value == pytest.approx(1.5, rel=0.03)
     close = paired_errors.winner({"a": noisy(1, 8, scatter=0.3), "b": noisy(1, 9, scatter=0.3)})
     assert not close.decided
     alone = paired_errors.winner({"a": noisy(1, 8)})

@@ -43,8 +43,8 @@ def test_an_application_and_its_skeletons_on_any_ranks_are_one_case(study: Case)
 
 def test_another_application_is_another_case(tmp_path: Path) -> None:
     rows = [samples.program_result(name=name) for name in ("kernel-star", "kernel-torus")]
-    found = cases_of(tmp_path, [*rows, samples.result(samples.per_process())])
-    assert [(c.workload.name, c.programs) for c in found] == [
+    cases = cases_of(tmp_path, [*rows, samples.result(samples.per_process())])
+    assert [(c.workload.name, c.programs) for c in cases] == [
         ("per-process", False),
         ("star", True),
         ("torus", True),
@@ -94,8 +94,8 @@ def test_series_join_what_has_the_same_ranks_for_an_aggregator(tmp_path: Path) -
             samples.program_result(ranks=n, method="MPI_AMR", parameters=f"num_aggregators={many}")
         )
     (case,) = cases_of(tmp_path, rows)
-    made = accuracy_rows.series(case.conditions)
-    assert {name: [s.ranks for s in same] for name, same in made.items()} == {
+    series = accuracy_rows.series(case.conditions)
+    assert {name: [s.ranks for s in same] for name, same in series.items()} == {
         "MPI_AMR": [16],
         "MPI_AMR, 1 aggregator for 4": [2, 8, 16],
         "POSIX": [2, 8, 16],
@@ -121,8 +121,8 @@ def test_pairs_are_made_in_the_order_of_time(tmp_path: Path) -> None:
     (case,) = cases_of(tmp_path, rows)
     (row,) = accuracy_rows.accuracies(case)
     assert (row.rounds, row.unpaired) == (2, 0)
-    for found in row.errors.values():  # in any other order the intervals were wide
-        assert found.error.reach < 1e-6 and found.floor < 1e-6
+    for error in row.errors.values():  # in any other order the intervals were wide
+        assert error.error.reach < 1e-6 and error.floor < 1e-6
 
 
 def test_accuracy_of_each_case_is_judged_by_its_interval(study: Case) -> None:
@@ -190,12 +190,12 @@ def test_a_skeleton_may_pause_and_have_a_few_scalars_more(
 
 
 def test_the_fastest_method_of_each_place_and_number_of_ranks(study: Case) -> None:
-    found = {(r.place, r.kind, r.ranks): r.winner for r in accuracy_rows.winners(study)}
-    assert len(found) == 2 * 2 * 3
-    assert {w.name for w in found.values()} == {"POSIX"}
+    winners = {(r.place, r.kind, r.ranks): r.winner for r in accuracy_rows.winners(study)}
+    assert len(winners) == 2 * 2 * 3
+    assert {w.name for w in winners.values()} == {"POSIX"}
     assert all(
         w.decided and w.second == "MPI_AMR, 1 aggregator for 4"
-        for key, w in found.items()
+        for key, w in winners.items()
         if key[2] > 4
     )
 
@@ -212,17 +212,17 @@ def test_a_run_with_a_fault_wins_nothing(tmp_path: Path) -> None:
 def test_processes_stand_in_the_order_of_their_totals(tmp_path: Path) -> None:
     row = samples.program_result(ranks=8, speeds=[1e9] * 3, slow_rank=(5, 0.25))
     (case,) = cases_of(tmp_path, [row])
-    found = accuracy_rows.parts(case.conditions[0])
-    assert found.ranks[-1] == 5
-    assert (np.diff(found.total_s) >= 0).all()
-    assert found.io_s[-1] - found.io_s[0] == pytest.approx(0.25)
-    assert found.communication_s[-1] == pytest.approx(found.communication_s[0])
+    parts = accuracy_rows.parts(case.conditions[0])
+    assert parts.ranks[-1] == 5
+    assert (np.diff(parts.total_s) >= 0).all()
+    assert parts.io_s[-1] - parts.io_s[0] == pytest.approx(0.25)
+    assert parts.communication_s[-1] == pytest.approx(parts.communication_s[0])
 
 
 def test_a_typical_step_is_the_one_of_median_duration(tmp_path: Path) -> None:
     (case,) = cases_of(tmp_path, [samples.program_result(speeds=[4e8, 1e8, 2e8])])
-    found = accuracy_rows.parts(case.conditions[0])
-    assert found.total_s.max() == pytest.approx(4 * 10 * MIB / 2e8)
+    parts = accuracy_rows.parts(case.conditions[0])
+    assert parts.total_s.max() == pytest.approx(4 * 10 * MIB / 2e8)
 
 
 def heights(case: Case) -> dict[str, float]:
@@ -231,14 +231,14 @@ def heights(case: Case) -> dict[str, float]:
     figure = drawer.draw(case)
     assert figure is not None
     below = np.zeros(2)
-    made = {}
+    part_heights = {}
     names = ("communication", "io", "rest")
     areas = [c for c in figure.axes[0].collections if len(c.get_paths()[0].vertices) > 4]
     for name, area in zip(names, areas, strict=False):
         top = area.get_paths()[0].vertices[:, 1]
-        made[name] = float(top.max() - below.max())
+        part_heights[name] = float(top.max() - below.max())
         below = np.array([0, top.max()])
-    return made
+    return part_heights
 
 
 def test_a_slow_rank_and_a_collective_are_seen_in_the_picture(tmp_path: Path) -> None:
@@ -247,11 +247,11 @@ def test_a_slow_rank_and_a_collective_are_seen_in_the_picture(tmp_path: Path) ->
         "slow": {"slow_rank": (3, 2.0)},
         "together": {"collective_s": 2.0},
     }
-    made = {}
+    heights_by_fault = {}
     for name, fault in faults.items():
         row = samples.program_result(ranks=80, speeds=[1e10], **fault)
-        made[name] = heights(cases_of(tmp_path / name, [row])[0])
-    calm, slow, together = made.values()
+        heights_by_fault[name] = heights(cases_of(tmp_path / name, [row])[0])
+    calm, slow, together = heights_by_fault.values()
     assert slow["io"] / slow["communication"] > 3 * calm["io"] / calm["communication"]
     assert together["communication"] / together["io"] > 3 * calm["communication"] / calm["io"]
 
@@ -278,8 +278,8 @@ def test_every_figure_bears_a_case_of_programs(name: str, study: Case) -> None:
     if drawer.of != figures.WORKLOAD:
         return  # never given a case
     drawn = figures.svg(drawer, study)
-    own = name in ("throughput", "processes", "phases", "repetitions")
-    assert (drawn is not None) == own
+    for_programs = name in ("throughput", "processes", "phases", "repetitions")
+    assert (drawn is not None) == for_programs
 
 
 def test_figures_of_programs_bear_one_run_and_many_ranks(tmp_path: Path) -> None:

@@ -19,11 +19,11 @@ GLOBAL = '<global-bounds dimensions="gx" offsets="ox">'
 def test_the_workload_is_what_its_descriptor_gives(name: str, tmp_path: Path) -> None:
     """The command that docs/how-to/skel.md states makes our file, byte for byte but for the
     version of the reader: a release leaves workloads, and so their hashes, as they are."""
-    made = tmp_path / f"{name}.json"
-    succeed("describe", TRACES / f"{name}.xml", "-n", 4, "--keep-names", "-o", made)
+    path = tmp_path / f"{name}.json"
+    succeed("describe", TRACES / f"{name}.xml", "-n", 4, "--keep-names", "-o", path)
     ours = (where("workloads") / f"{name}.json").read_text(encoding="utf-8")
     reader = re.compile(r'"reader": "understudy [0-9.]+"')
-    assert reader.sub("", made.read_text(encoding="utf-8")) == reader.sub("", ours)
+    assert reader.sub("", path.read_text(encoding="utf-8")) == reader.sub("", ours)
 
 
 @pytest.mark.parametrize(
@@ -36,8 +36,8 @@ def test_the_workload_is_what_its_descriptor_gives(name: str, tmp_path: Path) ->
 )
 @pytest.mark.parametrize("ranks", [1, 4, 12, 128])
 def test_every_rank_has_the_bytes_of_the_study(name: str, bytes_: int, ranks: int) -> None:
-    made = adios_xml.read(TRACES / f"{name}.xml", ranks=ranks)
-    [dump] = made.streams[0].steps
+    xml_workload = adios_xml.read(TRACES / f"{name}.xml", ranks=ranks)
+    [dump] = xml_workload.streams[0].steps
     assert dump.bytes == ranks * bytes_
     each = [0] * ranks
     for variable in dump.variables:
@@ -62,11 +62,11 @@ POINTS = [
 def test_a_method_is_a_point(
     method: str, native: str, layout: str, groups: int | None, transfer: int
 ) -> None:
-    made = adios_xml.read(TRACES / "gts.xml", ranks=32, method=method)
-    [stream] = made.streams
+    xml_workload = adios_xml.read(TRACES / "gts.xml", ranks=32, method=method)
+    [stream] = xml_workload.streams
     assert (stream.method, stream.layout, stream.groups) == (native, layout, groups)
     assert stream.transfer_bytes == transfer
-    assert ("stripe_count=160" in made.source.notes[0]) == (method == "MPI_LUSTRE")
+    assert ("stripe_count=160" in xml_workload.source.notes[0]) == (method == "MPI_LUSTRE")
 
 
 def test_names_stay_only_where_they_may() -> None:
@@ -78,9 +78,9 @@ def test_names_stay_only_where_they_may() -> None:
 
 
 def variable(path: Path, ranks: int, **settings: str) -> tuple[Variable, tuple[str, ...]]:
-    made = adios_xml.read(path, ranks=ranks, keep_names=True, settings=settings)
-    [found] = [v for v in made.streams[0].steps[0].variables if v.label == "a"]
-    return found, made.source.notes
+    xml_workload = adios_xml.read(path, ranks=ranks, keep_names=True, settings=settings)
+    [array] = [v for v in xml_workload.streams[0].steps[0].variables if v.label == "a"]
+    return array, xml_workload.source.notes
 
 
 def test_decompositions_are_recognised(tmp_path: Path) -> None:
@@ -106,8 +106,10 @@ def test_decompositions_are_recognised(tmp_path: Path) -> None:
 
 
 def test_a_grid_is_in_c_order_whatever_the_language(tmp_path: Path) -> None:
-    made = adios_xml.read(TRACES / "s3d.xml", ranks=12, settings={"nx": "2", "ny": "3", "nz": "5"})
-    array = made.streams[0].steps[0].variables[-1]
+    xml_workload = adios_xml.read(
+        TRACES / "s3d.xml", ranks=12, settings={"nx": "2", "ny": "3", "nz": "5"}
+    )
+    array = xml_workload.streams[0].steps[0].variables[-1]
     assert array.decomposition == Decomposition(rule="grid", grid=(3, 2, 2))
     assert array.shape == (3 * 5, 2 * 3, 2 * 2)  # z, y, x
 
@@ -118,9 +120,9 @@ def test_steps_are_dumps_and_complex_numbers_pairs(tmp_path: Path) -> None:
     values = tmp_path / "p.xml"
     succeed("skel", "params", path, "-o", values)
     values.write_text(values.read_text().replace('steps="1"', 'steps="3"'))
-    made = adios_xml.read(path, ranks=2, parameters_file=values)
-    assert len(made.streams[0].steps) == 3
-    last = made.streams[0].steps[0].variables[-1]
+    xml_workload = adios_xml.read(path, ranks=2, parameters_file=values)
+    assert len(xml_workload.streams[0].steps) == 3
+    last = xml_workload.streams[0].steps[0].variables[-1]
     assert (last.type, last.shape) == ("f64", (2, 2, 128, 2))
 
 

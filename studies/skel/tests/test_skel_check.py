@@ -127,10 +127,10 @@ def blocks(application: str, ranks: int) -> tuple[GroupBlocks, dict[str, str]]:
     return of_group(group, values, ranks), dict(values.fills)
 
 
-def listed(made: GroupBlocks, wanted: list[listing.Sample]) -> str:
+def listed(group_blocks: GroupBlocks, wanted: list[listing.Sample]) -> str:
     """Output of bpls for a file in which all is right."""
     lines = []
-    for block in made.blocks:
+    for block in group_blocks.blocks:
         whole = block.whole or tuple(int(n) for n in block.local[0])
         shape = f"{{{', '.join(map(str, whole))}}}" if block.variable.dimensions else "scalar"
         lines.append(f"  double   {block.variable.name}   {shape}")
@@ -146,25 +146,27 @@ def listed(made: GroupBlocks, wanted: list[listing.Sample]) -> str:
 
 
 def test_samples_are_of_the_first_and_the_last_process() -> None:
-    made, fills = blocks("chimera", 4)
-    found = {s.variable: [] for s in listing.samples(made, fills)}
-    for sample in listing.samples(made, fills):
-        found[sample.variable].append((sample.start, sample.value))
-    assert found["xn_c"] == [((0, 0, 0, 0), 0), ((3, 4, 0, 0), 3)]
-    assert "x_ef" not in found  # all processes write the whole of it
-    assert len(found) > 50
+    group_blocks, fills = blocks("chimera", 4)
+    elements = {s.variable: [] for s in listing.samples(group_blocks, fills)}
+    for sample in listing.samples(group_blocks, fills):
+        elements[sample.variable].append((sample.start, sample.value))
+    assert elements["xn_c"] == [((0, 0, 0, 0), 0), ((3, 4, 0, 0), 3)]
+    assert "x_ef" not in elements  # all processes write the whole of it
+    assert len(elements) > 50
 
 
 def test_an_array_that_is_not_filled_by_rank_is_not_sampled() -> None:
-    made, fills = blocks("chimera", 4)
-    assert "xn_c" not in {s.variable for s in listing.samples(made, {**fills, "xn_c": "random"})}
+    group_blocks, fills = blocks("chimera", 4)
+    assert "xn_c" not in {
+        s.variable for s in listing.samples(group_blocks, {**fills, "xn_c": "random"})
+    }
 
 
 def test_a_right_listing_has_no_fault_and_each_wrong_one_has() -> None:
-    made, fills = blocks("gts", 4)
-    wanted = listing.samples(made, fills)
-    text = listed(made, wanted)
-    assert wanted and list(listing.faults(text, made, wanted)) == []
+    group_blocks, fills = blocks("gts", 4)
+    wanted = listing.samples(group_blocks, fills)
+    text = listed(group_blocks, wanted)
+    assert wanted and list(listing.faults(text, group_blocks, wanted)) == []
     name = wanted[-1].variable
     start = ",".join(map(str, wanted[-1].start))
     row = next(line for line in text.splitlines() if f" {name} " in line)
@@ -176,7 +178,7 @@ def test_a_right_listing_has_no_fault_and_each_wrong_one_has() -> None:
         f"{name}: element ({start}): expected 3, got nothing": text[: text.rindex("    3")],
     }
     for message, wrong in spoiled.items():
-        assert list(listing.faults(wrong, made, wanted)) == [message]
+        assert list(listing.faults(wrong, group_blocks, wanted)) == [message]
 
 
 # The jobs
@@ -244,7 +246,7 @@ def test_the_job_runs_both_programs_twice_in_turn_after_one_step_that_is_verifie
     assert started == [skeleton, *around, *between, *around, *between]
     arms = re.findall(r"-r (\S+)/\d/result\.json", job)
     places = [[arms[4 * n : 4 * n + 4].index(arm) for n in range(4)] for arm in set(arms)]
-    assert len(places) == 4 and all(sorted(one) == [0, 1, 2, 3] for one in places)
+    assert len(places) == 4 and all(sorted(arm_places) == [0, 1, 2, 3] for arm_places in places)
     parameters = (
         "stripe_count=1;stripe_size=4194304;block_size=4194304;num_aggregators=2;merging_pgs=0"
     )
@@ -255,10 +257,10 @@ def test_the_job_runs_both_programs_twice_in_turn_after_one_step_that_is_verifie
 
 def test_aggregators_are_swept_once_for_each_number_of_them(session: Session) -> None:
     done = session.run("-l --system=localhost -n ^Skel%.*=chimera")
-    found = re.findall(
+    parameters = re.findall(
         r"(?m)^- Skel %method=(\w+) %ranks=(\d+) %ranks_per_aggregator=(\d+)", done.stdout
     )
-    swept = [(int(ranks), int(size)) for method, ranks, size in found if method == "MPI_AMR"]
+    swept = [(int(ranks), int(size)) for method, ranks, size in parameters if method == "MPI_AMR"]
     assert sorted(swept) == [
         (2, 4),
         (4, 4),
@@ -269,7 +271,7 @@ def test_aggregators_are_swept_once_for_each_number_of_them(session: Session) ->
         (1024, 4),
         (1024, 16),
     ]
-    assert {size for method, _, size in found if method != "MPI_AMR"} == {"4"}
+    assert {size for method, _, size in parameters if method != "MPI_AMR"} == {"4"}
 
 
 def test_stripe_counts_go_to_the_directory_and_the_method(session: Session) -> None:
@@ -341,15 +343,15 @@ def test_undecided_is_a_failure_where_a_decision_is_asked_for(session: Session) 
 
 def test_the_mode_accept_asks_for_a_decision(session: Session) -> None:
     done = session.run("--describe --mode=accept --system=localhost -n ^Skel%.*gts")
-    assert all(one["must_decide"] for one in json.loads(done.stdout)), done.stdout
+    assert all(test["must_decide"] for test in json.loads(done.stdout)), done.stdout
 
 
 def test_one_round_decides_nothing_and_ends_no_session(session: Session) -> None:
     done = session.run("-l --system=localhost -S rounds=1")
     assert done.returncode == 0, done.stderr
-    one = [[1e8, 1e8]]
-    found = paired_errors.errors(one, one, (one, one))
-    assert {error.state() for error in found.values()} == {paired_errors.UNDECIDED}
+    speeds = [[1e8, 1e8]]
+    errors = paired_errors.errors(speeds, speeds, (speeds, speeds))
+    assert {error.state() for error in errors.values()} == {paired_errors.UNDECIDED}
 
 
 def test_a_method_of_no_application_is_told(session: Session) -> None:
@@ -375,8 +377,8 @@ def test_without_bpls_the_cases_are_skipped_and_the_way_on_is_told(session: Sess
     programs.mkdir()
     folders = [f"{ROOT}/build/bin", *os.environ["PATH"].split(":")]
     # The first of a name counts, and one directory may stand in PATH twice (/bin and /usr/bin).
-    found = {path.name: path for folder in reversed(folders) for path in Path(folder).glob("*")}
-    for name, path in found.items():
+    paths = {path.name: path for folder in reversed(folders) for path in Path(folder).glob("*")}
+    for name, path in paths.items():
         if not name.startswith("bpls"):
             (programs / name).symlink_to(path)
     session.environment["PATH"] = str(programs)

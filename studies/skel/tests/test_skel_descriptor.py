@@ -182,14 +182,16 @@ def test_another_method_takes_the_place_of_one_that_writes_no_files(
     assert refused.exit_code == 2 and "--method" in refused.stderr + "--method" * (
         method[0] == "P"
     )
-    made = tmp_path / "made"
-    succeed("skel", "make", path, "-d", made, "--no-make", "--method", "mpi")
-    found, values = project.load(made / "app_skel.xml", None)
-    assert found.method("g") is not None and found.methods[0].parameters == ""
-    assert (found.methods[0].name, values.batches[0].tests[0].method) == ("MPI", "MPI")
+    folder = tmp_path / "made"
+    succeed("skel", "make", path, "-d", folder, "--no-make", "--method", "mpi")
+    parsed_descriptor, values = project.load(folder / "app_skel.xml", None)
+    assert (
+        parsed_descriptor.method("g") is not None and parsed_descriptor.methods[0].parameters == ""
+    )
+    assert (parsed_descriptor.methods[0].name, values.batches[0].tests[0].method) == ("MPI", "MPI")
     described = succeed("describe", path, "-a", "POSIX", "-n", 2)
     assert json.loads(described.stdout)["streams"][0]["method"] == "posix"
-    wrong = understudy("skel", "make", path, "-d", made, "--no-make", "--method", "BOGUS", "-f")
+    wrong = understudy("skel", "make", path, "-d", folder, "--no-make", "--method", "BOGUS", "-f")
     assert wrong.exit_code == 2 and "--method: method 'BOGUS' writes no files" in wrong.stderr
 
 
@@ -252,10 +254,13 @@ def test_default_sizes_of_many_dimensions_are_small(tmp_path: Path) -> None:
     path = descriptor(
         tmp_path, LOCAL, f'{scalars}<var name="l" type="real" dimensions="{names}"/>'
     )
-    found = read(path)
-    values = parameters.default(found, "app").groups["g"]
-    made = blocks.of_group(found.groups[0], values, 4)
-    assert made.blocks[-1].variable.name == "l" and made.blocks[-1].bytes.max() < 1 << 20
+    parsed_descriptor = read(path)
+    values = parameters.default(parsed_descriptor, "app").groups["g"]
+    group_blocks = blocks.of_group(parsed_descriptor.groups[0], values, 4)
+    assert (
+        group_blocks.blocks[-1].variable.name == "l"
+        and group_blocks.blocks[-1].bytes.max() < 1 << 20
+    )
 
 
 def test_the_descriptor_that_is_spoiled_is_good(tmp_path: Path) -> None:
@@ -363,10 +368,10 @@ def _calls(path: Path) -> int:
 
     sys.setprofile(count)
     try:
-        found = read(path)
-        values = parameters.default(found, "app")
-        blocks.of_group(found.groups[0], values.groups["g"], 4)
-        generate.config(found)
+        parsed_descriptor = read(path)
+        values = parameters.default(parsed_descriptor, "app")
+        blocks.of_group(parsed_descriptor.groups[0], values.groups["g"], 4)
+        generate.config(parsed_descriptor)
     finally:
         sys.setprofile(None)
     return calls
@@ -415,24 +420,24 @@ def test_bad_parameters_are_one_message_and_make_nothing(
     text = values.read_text()
     assert old in text
     values.write_text(text.replace(old, new, 1))
-    made = tmp_path / "made"
-    made.mkdir()
+    folder = tmp_path / "made"
+    folder.mkdir()
     for command in ("source", "build", "submit"):
-        done = understudy("skel", command, path, "-d", made)
+        done = understudy("skel", command, path, "-d", folder)
         assert (done.exit_code, done.stderr.count("\n")) == (2, 1)
         assert message in done.stderr, done.stderr
-    assert list(made.iterdir()) == []
+    assert list(folder.iterdir()) == []
 
 
 @pytest.mark.parametrize("ranks", [1, 4, 6, 8, 13, 60])
 @pytest.mark.parametrize("name", ["chimera", "gts", "s3d"])
 def test_recognised_values_tile_the_global_arrays(name: str, ranks: int) -> None:
     """On any number of ranks, without any parameters: no part sticks out, none overlap."""
-    found = read(TRACES / f"{name}.xml")
-    values = parameters.default(found, name)
-    for group in found.groups:
-        made = blocks.of_group(group, values.groups[group.name], ranks)
-        shared = [b for b in made.blocks if b.whole is not None]
+    parsed_descriptor = read(TRACES / f"{name}.xml")
+    values = parameters.default(parsed_descriptor, name)
+    for group in parsed_descriptor.groups:
+        group_blocks = blocks.of_group(group, values.groups[group.name], ranks)
+        shared = [b for b in group_blocks.blocks if b.whole is not None]
         assert shared
         for block in shared:
             assert block.whole is not None
@@ -457,22 +462,24 @@ BYTES = [
 def test_bytes_of_a_process_are_those_of_the_study(
     name: str, settings: list[str], expected: int | None, written: int, arrays: int
 ) -> None:
-    found = read(TRACES / f"{name}.xml")
-    values = parameters.read(TRACES / f"{name}_params.xml", found)
-    values = parameters.with_values(found, values, dict(s.split("=") for s in settings))
-    [group] = found.groups
+    parsed_descriptor = read(TRACES / f"{name}.xml")
+    values = parameters.read(TRACES / f"{name}_params.xml", parsed_descriptor)
+    values = parameters.with_values(
+        parsed_descriptor, values, dict(s.split("=") for s in settings)
+    )
+    [group] = parsed_descriptor.groups
     for ranks in (1, 8, 128):
-        made = blocks.of_group(group, values.groups[group.name], ranks)
+        group_blocks = blocks.of_group(group, values.groups[group.name], ranks)
         assert len(group.arrays) == arrays
-        assert sum(1 for b in made.blocks if b.variable.dimensions) == written
+        assert sum(1 for b in group_blocks.blocks if b.variable.dimensions) == written
         if expected is not None:
-            assert set(made.bytes.tolist()) == {expected}
+            assert set(group_blocks.bytes.tolist()) == {expected}
 
 
 def test_the_paper_s_method_parameters_are_there() -> None:
     for name, per, stripe in (("chimera", 4, 10485760), ("gts", 16, 57344000)):
-        found = read(TRACES / f"{name}.xml")
-        values = parameters.read(TRACES / f"{name}_params.xml", found)
+        parsed_descriptor = read(TRACES / f"{name}.xml")
+        values = parameters.read(TRACES / f"{name}_params.xml", parsed_descriptor)
         assert [b.cores for b in values.batches] == [128, 256, 512, 1024, 2048, 4096]
         for batch in values.batches:
             words = {t.method: generate.method_parameters(t, batch.cores) for t in batch.tests}
@@ -487,12 +494,12 @@ def test_the_paper_s_method_parameters_are_there() -> None:
 
 def test_names_become_identifiers_of_their_own() -> None:
     names = ["mpsi+1", "mpsi_plus_1", "a/b", "a b", "A_B", "int", "elements", "9x", "%", "x" * 80]
-    made = identifiers.members(names)
-    assert list(made) == names
-    assert made["mpsi+1"] == "mpsi_plus_1_" and made["mpsi_plus_1"] == "mpsi_plus_1_2_"
-    assert len({m.lower() for m in made.values()}) == len(names)
-    assert all(m.isidentifier() and m.isascii() and len(m) <= 63 for m in made.values())
-    assert not {"int", "elements"} & set(made.values())
+    members = identifiers.members(names)
+    assert list(members) == names
+    assert members["mpsi+1"] == "mpsi_plus_1_" and members["mpsi_plus_1"] == "mpsi_plus_1_2_"
+    assert len({m.lower() for m in members.values()}) == len(names)
+    assert all(m.isidentifier() and m.isascii() and len(m) <= 63 for m in members.values())
+    assert not {"int", "elements"} & set(members.values())
 
 
 @pytest.mark.parametrize(
@@ -579,10 +586,10 @@ def test_the_shipped_parameters_of_skel_are_read(tmp_path: Path) -> None:
         '<test type="write" group="g" method="POSIX" iterations="10" rm="pre" tags="n:v"/>'
         "</batch></skel-config>"
     )
-    found = read(path)
-    read_back = parameters.read(values, found)
-    made = blocks.of_group(found.groups[0], read_back.groups["g"], 16)
-    assert set(made.bytes.tolist()) == {3 * 4 + 8 + 64 * 8 + 2 * 64 * 4}
+    parsed_descriptor = read(path)
+    read_back = parameters.read(values, parsed_descriptor)
+    group_blocks = blocks.of_group(parsed_descriptor.groups[0], read_back.groups["g"], 16)
+    assert set(group_blocks.bytes.tolist()) == {3 * 4 + 8 + 64 * 8 + 2 * 64 * 4}
     assert read_back.batches[0].tests[0].iterations == 10
 
 

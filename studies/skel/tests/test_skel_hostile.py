@@ -333,8 +333,8 @@ def test_a_template_refuses_what_no_filter_made_safe() -> None:
             environment.from_string("{{ value }}").render(value=value)
     for value in (7, CText("x"), Identifier("x_")):
         assert environment.from_string("{{ value }}").render(value=value) == str(value)
-    made = environment.from_string("{{ value | c_string }}").render(value='"')
-    assert made == '"\\""'
+    text = environment.from_string("{{ value | c_string }}").render(value='"')
+    assert text == '"\\""'
     with pytest.raises(UnfilteredError):
         Identifier("x;")
     with pytest.raises(UnfilteredError):

@@ -144,16 +144,16 @@ def measured(program: Path, options: str, *words: object) -> tuple[int, str]:
 
 def test_its_result_is_that_of_a_skeleton(program: Path, tmp_path: Path) -> None:
     for method, given in (("MPI", None), ("POSIX", "-a POSIX")):
-        out, made = tmp_path / method, tmp_path / f"{method}.json"
+        out, result_path = tmp_path / method, tmp_path / f"{method}.json"
         more = given or "--application other"
-        status, said = measured(program, f"-o {out} -r {made} -k {more}")
+        status, said = measured(program, f"-o {out} -r {result_path} -k {more}")
         assert (status, said) == (0, "")
-        found = producers.read(made)
-        assert found.program is not None
-        assert (found.program.kind, found.program.name) == ("application", "app")
-        assert found.program.application == ("app" if given else "other")
-        assert (found.program.steps, found.program.method) == (3, given and method)
-        [stream] = found.repetitions[0].streams
+        measurement = producers.read(result_path)
+        assert measurement.program is not None
+        assert (measurement.program.kind, measurement.program.name) == ("application", "app")
+        assert measurement.program.application == ("app" if given else "other")
+        assert (measurement.program.steps, measurement.program.method) == (3, given and method)
+        [stream] = measurement.repetitions[0].streams
         assert (stream.name, [d.bytes for d in stream.dumps]) == ("field", [4 * 8012] * 3)
         for dump in stream.dumps:
             assert dump.processes is not None and dump.processes.bytes == (8012,) * 4

@@ -70,23 +70,25 @@ def example(name: str) -> Path:
 
 def expected(config: Path, values: Path, ranks: int) -> tuple[dict[str, str], list[int]]:
     """Name and shape of every variable as bpls shows it, and the bytes of each process."""
-    found = read(config)
-    [group] = found.groups
-    made = blocks.of_group(group, parameters.read(values, found).groups[group.name], ranks)
+    parsed_descriptor = read(config)
+    [group] = parsed_descriptor.groups
+    group_blocks = blocks.of_group(
+        group, parameters.read(values, parsed_descriptor).groups[group.name], ranks
+    )
     shown = {}
-    for block in made.blocks:
+    for block in group_blocks.blocks:
         shape = block.whole or tuple(block.local[0].tolist())
         text = "{" + ", ".join(map(str, shape)) + "}" if block.variable.dimensions else "scalar"
         shown[block.variable.name] = text
-    return shown, made.bytes.tolist()
+    return shown, group_blocks.bytes.tolist()
 
 
 def processes(run_of: Measurement) -> list[Processes]:
-    found = [
+    per_dump = [
         d.processes for r in run_of.repetitions for s in r.streams for d in s.dumps if d.processes
     ]
-    assert found
-    return found
+    assert per_dump
+    return per_dump
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -103,8 +105,8 @@ def test_an_example_of_adios_goes_the_whole_way(name: str, tmp_path: Path) -> No
         assert [list(p.bytes) for p in processes(run_of)] == [sizes]
         stored = sum(p.stat().st_size for p in (tmp_path / "out").rglob("*.bp*") if p.is_file())
         assert sum(sizes) <= stored == run_of.repetitions[0].streams[0].dumps[0].file_bytes
-        for made in sorted((tmp_path / "out").rglob("*"), reverse=True):
-            made.rmdir() if made.is_dir() else made.unlink()
+        for entry in sorted((tmp_path / "out").rglob("*"), reverse=True):
+            entry.rmdir() if entry.is_dir() else entry.unlink()
 
 
 @pytest.fixture(scope="module")
@@ -468,8 +470,8 @@ def test_what_does_not_fit_the_memory_is_refused(small: Path, tmp_path: Path) ->
         limit = {"SKELETON_MEMORY_BYTES": str(memory)}
         done = run(small, 4, "-o", out, "-r", tmp_path / "r.json", environment=limit)
         assert (done.returncode != 0) == bool(status), done.stderr
-        own = [line for line in done.stderr.splitlines() if line.startswith("app-g: ")]
-        assert len(own) == status and not out.exists()
+        messages = [line for line in done.stderr.splitlines() if line.startswith("app-g: ")]
+        assert len(messages) == status and not out.exists()
     assert (
         "run on more nodes, or make the arrays smaller"
         in run(small, 4, "-o", out, environment={"SKELETON_MEMORY_BYTES": "1"}).stderr

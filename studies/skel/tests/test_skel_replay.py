@@ -104,8 +104,8 @@ def test_a_replayed_file_is_the_same(method: str, words: list[str], tmp_path: Pa
     program = make(descriptor(first), first, *UNEVEN, cores=3)
     done = run(program, 3, "-o", "out", "-k", "-a", method, *words)
     assert done.returncode == 0, done.stderr
-    made = succeed("skel", "replay", first / "out" / "g.0.bp", "-d", second)
-    assert "2 integer scalars are added" in made.stderr
+    replayed = succeed("skel", "replay", first / "out" / "g.0.bp", "-d", second)
+    assert "2 integer scalars are added" in replayed.stderr
     assert f'method="{method}"' in (second / "g_skel.xml").read_text()
     done = run(second / "build" / "g_skel_g_write", 3, "-o", "out", "-k")
     assert done.returncode == 0, done.stderr
@@ -142,8 +142,8 @@ def test_texts_and_complex_numbers_are_written_and_learned_again(tmp_path: Path)
     words = len('a "b" <c> & d/e é'.encode()) + 8 + 16
     arrays = sum(v.bytes for v in workload.load(described).streams[0].steps[0].variables[:5])
     assert dump.bytes == workload.load(described).bytes == arrays + 4 * words
-    made = succeed("skel", "replay", first / "out" / "g.0.bp", "-d", second)
-    assert "is left out" not in made.stderr
+    replayed = succeed("skel", "replay", first / "out" / "g.0.bp", "-d", second)
+    assert "is left out" not in replayed.stderr
     done = run(second / "build" / "g_skel_g_write", 4, "-o", "out", "-k")
     assert done.returncode == 0, done.stderr
     again = bpls(second / "out" / "g.0.bp", "-l")

@@ -59,13 +59,13 @@ def test_what_is_carried_is_in_the_config(
         '<global-bounds dimensions="gx" offsets="ox">\n      </global-bounds>', ""
     )
     path = descriptor(tmp_path, old, new, text)
-    made = tmp_path / "made.xml"
-    done = succeed("skel", "xml", path, "-o", made)
+    config = tmp_path / "made.xml"
+    done = succeed("skel", "xml", path, "-o", config)
     assert "ignored" not in done.stderr
-    assert carried in made.read_text()
+    assert carried in config.read_text()
     again = tmp_path / "again.xml"
-    succeed("skel", "xml", made, "-o", again)
-    assert again.read_text() == made.read_text()
+    succeed("skel", "xml", config, "-o", again)
+    assert again.read_text() == config.read_text()
 
 
 IGNORED = [
@@ -159,11 +159,15 @@ def test_a_skeleton_transforms_as_the_original_does(
         assert bpindex.transforms(file) == {"a": kind.split(":")[0]}
     assert stored[0] == stored[1]
     assert (stored[0][0] < 2_000_000) == (kind != "identity")
-    made = understudy("skel", "replay", tmp_path / "out-0" / "g.0.bp", "-d", tmp_path / "again")
+    replayed = understudy(
+        "skel", "replay", tmp_path / "out-0" / "g.0.bp", "-d", tmp_path / "again"
+    )
     if kind == "identity":
         return
-    assert made.exit_code == 2
-    assert f"g.0.bp: a: transform '{kind.split(':')[0]}': the file tells neither" in made.stderr
+    assert replayed.exit_code == 2
+    assert (
+        f"g.0.bp: a: transform '{kind.split(':')[0]}': the file tells neither" in replayed.stderr
+    )
 
 
 def test_source_tells_of_transforms(tmp_path: Path) -> None:

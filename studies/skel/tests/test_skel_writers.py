@@ -28,13 +28,13 @@ RANKS = 4
 
 def programs() -> dict[str, Path]:
     """The programs in C that write by an adios-config."""
-    found = {}
+    paths = {}
     for path in sorted(EXAMPLES.glob("*/*.c")):
         text = path.read_text(encoding="utf-8", errors="replace")
         groups = set(OPENS.findall(text))
         if "adios_init (" in text and len(groups) == 1 and not any(word in text for word in LACKS):
-            found[f"{path.parent.name}/{path.stem}"] = path
-    return found
+            paths[f"{path.parent.name}/{path.stem}"] = path
+    return paths
 
 
 def process_bytes(measured: ProgramRun) -> list[tuple[int, ...]]:
@@ -75,8 +75,8 @@ def compare(source: Path, tmp_path: Path, method: str) -> None:
     for theirs, ours in zip(process_bytes(wrote), process_bytes(again), strict=True):
         for application_bytes, skeleton_bytes in zip(theirs, ours, strict=True):
             assert abs(skeleton_bytes - application_bytes) <= SCALARS_BYTES
-    [made] = (tmp_path / "learned" / "files").glob(first.name)
-    assert {k: v for k, v in shapes(made).items() if not k.startswith("skel_part_")} == {
+    [second] = (tmp_path / "learned" / "files").glob(first.name)
+    assert {k: v for k, v in shapes(second).items() if not k.startswith("skel_part_")} == {
         k: v for k, v in shapes(first).items()
     }
 
