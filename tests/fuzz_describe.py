@@ -277,10 +277,10 @@ class Editor:
 
     def _layout(self, slot: int) -> list[str]:
         """The counters of a record, empty if they are not of fixed size."""
-        known = self.format.module_names
-        versions = layouts.RECORDS.get(known[slot], {}) if slot < len(known) else {}
-        found = versions.get(self.parts.version(slot))
-        return list(found.fields) if found else []
+        module_names = self.format.module_names
+        versions = layouts.RECORDS.get(module_names[slot], {}) if slot < len(module_names) else {}
+        layout = versions.get(self.parts.version(slot))
+        return list(layout.fields) if layout else []
 
     def _value(self, real: bool) -> bytes:
         if real:
@@ -562,8 +562,8 @@ def tried(command: str, path: Path, *more: str) -> tuple[Result | None, str]:
     if done.exit_code:
         text = done.stderr
         expected = 2 if command == "archive" else 1  # that one counts its logs, too
-        known = text.startswith((f"understudy: {path}: ", f"understudy: {path}/"))
-        if not known or text.count("\n") != expected:
+        names_log = text.startswith((f"understudy: {path}: ", f"understudy: {path}/"))
+        if not names_log or text.count("\n") != expected:
             return None, f"message: {text!r}"
     return done, ""
 
@@ -573,16 +573,16 @@ def archived(path: Path, more: list[str], described: Result) -> str:
     before = path.read_bytes()
     into = path.parent / "archived"
     into.mkdir(exist_ok=True)
-    found = into / path.name
-    found.unlink(missing_ok=True)
+    archived_log = into / path.name
+    archived_log.unlink(missing_ok=True)
     done, why = tried("archive", path, "--always", "--verify", "--into", str(into))
     if done is None:
         return why
     if path.read_bytes() != before:
         return "the original has changed"
-    if done.exit_code or not found.exists():
-        return "" if not found.exists() else "refused, but written"
-    again, why = tried("describe", found, *more)
+    if done.exit_code or not archived_log.exists():
+        return "" if not archived_log.exists() else "refused, but written"
+    again, why = tried("describe", archived_log, *more)
     if again is None:
         return why
     if "is not known" in described.stderr:  # the version of an empty module, which is left out
@@ -601,9 +601,9 @@ def _told(done: Result) -> object:
 
 
 def _where(error: BaseException) -> str:
-    frames = traceback.extract_tb(error.__traceback__)
-    own = [f for f in frames if "/understudy/" in f.filename] or frames
-    place = f"{Path(own[-1].filename).name}:{own[-1].lineno}" if own else "?"
+    frames: list[traceback.FrameSummary] = traceback.extract_tb(error.__traceback__)
+    frames = [f for f in frames if "/understudy/" in f.filename] or frames
+    place = f"{Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else "?"
     return f"{type(error).__name__}: {error} ({place})"
 
 

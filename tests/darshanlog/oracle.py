@@ -38,7 +38,7 @@ class OracleLog:
         mods, count = backend.ffi.new("struct darshan_mod_info **"), backend.ffi.new("int *")
         backend.libdutil.darshan_log_get_modules(self.handle["handle"], mods, count)
         infos = [mods[0][i] for i in range(count[0])]
-        found = {
+        modules = {
             backend.ffi.string(info.name).decode(): {
                 "idx": info.idx,
                 "len": info.len,
@@ -48,8 +48,8 @@ class OracleLog:
             for info in infos
             if info.name != backend.ffi.NULL
         }
-        self.handle["modules"] = found
-        return found
+        self.handle["modules"] = modules
+        return modules
 
     def records(self, module: str) -> Iterator[dict[str, Any]]:
         """One dict a record, counters as arrays."""
@@ -112,7 +112,7 @@ def assert_equal_columns(ours: np.ndarray, oracle: Columns, lost: set[str]) -> i
         if name in lost:
             assert not oracle[name].any(), f"pydarshan has {name} after all"
             continue
-        mine = np.ascontiguousarray(ours[name]).view("u8")
-        np.testing.assert_array_equal(mine, oracle[name].view("u8"), err_msg=name)
-        compared += len(mine)
+        bits = np.ascontiguousarray(ours[name]).view("u8")
+        np.testing.assert_array_equal(bits, oracle[name].view("u8"), err_msg=name)
+        compared += len(bits)
     return compared

@@ -53,10 +53,10 @@ def test_isal_inflates_as_zlib(
     for n in range(30):
         path = tmp_path / f"{n}"
         path.write_bytes(some_streams(rng, damaged))
-        found = []
+        outcomes = []
         for new_stream in (zlib.decompressobj, stream._fast_stream):
             monkeypatch.setattr(stream, "_NEW_STREAM", {"zlib": new_stream})
-            found.append(inflated(path, random.Random(n)))
-        assert found[0] == found[1]
-        errors += isinstance(found[0], str)
+            outcomes.append(inflated(path, random.Random(n)))
+        assert outcomes[0] == outcomes[1]
+        errors += isinstance(outcomes[0], str)
     assert (errors > 5) == damaged

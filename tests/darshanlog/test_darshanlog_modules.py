@@ -70,7 +70,7 @@ def test_remarks(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("byte_order", ["little", "big"])
 @pytest.mark.parametrize(
-    ("name", "version"), [(name, v) for name, known in layouts.DXT.items() for v in known]
+    ("name", "version"), [(name, v) for name, versions in layouts.DXT.items() for v in versions]
 )
 def test_dxt(tmp_path: Path, name: str, version: int, byte_order: str) -> None:
     writes = [(i, 2 * i, i / 8, i / 4, 77) for i in range(5)]
@@ -87,8 +87,8 @@ def test_dxt(tmp_path: Path, name: str, version: int, byte_order: str) -> None:
         **{name: records},
     )
     with darshanlog.open_log(path) as log:
-        found = list(log.dxt(name))
-    assert [(r.id, r.rank, len(r.hostname)) for r in found] == [
+        dxt_records = list(log.dxt(name))
+    assert [(r.id, r.rank, len(r.hostname)) for r in dxt_records] == [
         (1, 3, 63),
         (2, 4, 5),
         (2**64 - 1, -1, 5),
@@ -98,11 +98,13 @@ def test_dxt(tmp_path: Path, name: str, version: int, byte_order: str) -> None:
     expected = [(*segment,)[columns] for segment in writes]
     if not layout.offsets_known:
         expected = [(-1, *segment[1:]) for segment in expected]
-    assert found[0].write_segments.tolist() == expected
-    assert found[2].write_segments.tolist() == expected
-    assert found[2].read_segments["length"].tolist() == [8]
-    assert found[2].read_segments.dtype.isnative
-    assert ("pthread_id" in (found[0].read_segments.dtype.names or ())) == (len(expected[0]) == 5)
+    assert dxt_records[0].write_segments.tolist() == expected
+    assert dxt_records[2].write_segments.tolist() == expected
+    assert dxt_records[2].read_segments["length"].tolist() == [8]
+    assert dxt_records[2].read_segments.dtype.isnative
+    assert ("pthread_id" in (dxt_records[0].read_segments.dtype.names or ())) == (
+        len(expected[0]) == 5
+    )
 
 
 @pytest.mark.parametrize("byte_order", ["little", "big"])

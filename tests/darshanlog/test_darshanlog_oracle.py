@@ -93,9 +93,9 @@ def test_lustre(both: tuple[Log, OracleLog]) -> None:
     log, oracle = both
     ours, theirs = list(log.lustre()), list(oracle.records("LUSTRE"))
     assert len(ours) == len(theirs)
-    for mine, other in zip(ours, theirs, strict=True):
-        assert (mine.id, mine.rank) == (other["id"], other["rank"])
-        for part, expected in zip(mine.components, other["components"], strict=True):
+    for record, other in zip(ours, theirs, strict=True):
+        assert (record.id, record.rank) == (other["id"], other["rank"])
+        for part, expected in zip(record.components, other["components"], strict=True):
             counters = [
                 *(part.stripe_size_bytes, part.stripe_count, part.pattern, part.flags),
                 *(part.extent_start, part.extent_end, part.mirror_id),
@@ -111,12 +111,12 @@ def test_heatmap(both: tuple[Log, OracleLog]) -> None:
     log, oracle = both
     ours, theirs = list(log.heatmap()), list(oracle.records("HEATMAP"))
     assert len(ours) == len(theirs)
-    for mine, other in zip(ours, theirs, strict=True):
-        assert (mine.id, mine.rank) == (other["id"], other["rank"])
-        assert (mine.bin_width_s, mine.nbins) == (other["bin_width_seconds"], other["nbins"])
-        np.testing.assert_array_equal(mine.write_bins, other["write_bins"])
-        np.testing.assert_array_equal(mine.read_bins, other["read_bins"])
-        compared["counters"] += 2 * mine.nbins
+    for record, other in zip(ours, theirs, strict=True):
+        assert (record.id, record.rank) == (other["id"], other["rank"])
+        assert (record.bin_width_s, record.nbins) == (other["bin_width_seconds"], other["nbins"])
+        np.testing.assert_array_equal(record.write_bins, other["write_bins"])
+        np.testing.assert_array_equal(record.read_bins, other["read_bins"])
+        compared["counters"] += 2 * record.nbins
     compared["records"] += len(ours)
 
 
@@ -124,16 +124,16 @@ def test_heatmap(both: tuple[Log, OracleLog]) -> None:
 def test_dxt(both: tuple[Log, OracleLog], name: str) -> None:
     log, oracle = both
     ours, theirs = list(log.dxt(name)), list(oracle.records(name))
-    if any("pthread_id" in (mine.write_segments.dtype.names or ()) for mine in ours):
+    if any("pthread_id" in (record.write_segments.dtype.names or ()) for record in ours):
         assert not theirs, "pydarshan reads this version now: compare it"
         compared["DXT modules that pydarshan refuses"] += 1
         return
     assert len(ours) == len(theirs)
-    for mine, other in zip(ours, theirs, strict=True):
-        assert (mine.id, mine.rank) == (other["id"], other["rank"])
-        assert mine.hostname == other["hostname"].encode()
+    for record, other in zip(ours, theirs, strict=True):
+        assert (record.id, record.rank) == (other["id"], other["rank"])
+        assert record.hostname == other["hostname"].encode()
         for way in ("write_segments", "read_segments"):
-            assert getattr(mine, way).tolist() == _tuples(other[way])
+            assert getattr(record, way).tolist() == _tuples(other[way])
             compared["segments"] += len(other[way])
     compared["records"] += len(ours)
 

@@ -14,7 +14,7 @@ from understudy.darshanlog import layouts
 from understudy.darshanlog.log import Log
 from understudy.darshanlog.writer import file_dtype, write_log
 
-VERSIONS = [(name, version) for name, known in layouts.RECORDS.items() for version in known]
+VERSIONS = [(name, version) for name, versions in layouts.RECORDS.items() for version in versions]
 ORDERS = ("little", "big")
 SIZES_BYTES = {  # as the headers and utilities of Darshan have them
     "POSIX": {1: 680, 2: 648, 3: 664, 4: 704},
@@ -52,8 +52,8 @@ def read(path: Path, name: str) -> np.ndarray:
 
 def test_record_sizes() -> None:
     sizes = {
-        name: {version: layout.record_bytes for version, layout in known.items()}
-        for name, known in layouts.RECORDS.items()
+        name: {version: layout.record_bytes for version, layout in versions.items()}
+        for name, versions in layouts.RECORDS.items()
     }
     assert sizes == SIZES_BYTES
 
@@ -120,10 +120,10 @@ def test_log_versions(tmp_path: Path, version: str, byte_order: str) -> None:
         assert (log.exe, log.library_version) == ("app\twith tab", "3.1.7")
         assert log.job.metadata["h"] == "cb_nodes=4"
         assert [mount.path for mount in log.mounts] == ["/scratch", "/"]
-        found = {}
+        names_read = {}
         for ids, texts in log.names():
-            found |= dict(zip(ids.tolist(), texts, strict=True))
-        assert found == names
+            names_read |= dict(zip(ids.tolist(), texts, strict=True))
+        assert names_read == names
         assert {name: m.partial for name, m in log.modules.items()} == {
             "POSIX": False,
             "STDIO": True,
@@ -161,26 +161,26 @@ def test_oracle_reads_the_other_modules(tmp_path: Path) -> None:
 
 def everything(log: Log) -> dict[str, object]:
     """All that a log holds, comparable with ==."""
-    found: dict[str, object] = {"job": log.job, "exe": log.exe, "mounts": log.mounts}
-    found["names"] = [
+    contents: dict[str, object] = {"job": log.job, "exe": log.exe, "mounts": log.mounts}
+    contents["names"] = [
         pair for ids, texts in log.names() for pair in zip(ids.tolist(), texts, strict=True)
     ]
     for name, module in log.modules.items():
         if not module.supported:
-            found[name] = module.reason
+            contents[name] = module.reason
         elif name in layouts.RECORDS:
-            found[name] = b"".join(block.tobytes() for block in log.records(name))
+            contents[name] = b"".join(block.tobytes() for block in log.records(name))
         elif name in layouts.DXT:
-            found[name] = [
+            contents[name] = [
                 (r.id, r.rank, r.hostname, r.write_segments.tolist(), r.read_segments.tolist())
                 for r in log.dxt(name)
             ]
-    found["LUSTRE"] = [repr(record) for record in log.lustre()]
-    found["HEATMAP"] = [
+    contents["LUSTRE"] = [repr(record) for record in log.lustre()]
+    contents["HEATMAP"] = [
         (r.id, r.rank, r.bin_width_s, r.write_bins.tolist(), r.read_bins.tolist())
         for r in log.heatmap()
     ]
-    return found
+    return contents
 
 
 @pytest.mark.parametrize("compression", ["bzip2", "none"])
@@ -246,12 +246,12 @@ def test_long_names(tmp_path: Path) -> None:
     with darshanlog.open_log(path) as log:
         blocks = list(log.names())
     assert len(blocks) > 1
-    found = {
+    names_read = {
         number: text
         for ids, texts in blocks
         for number, text in zip(ids.tolist(), texts, strict=True)
     }
-    assert found == names
+    assert names_read == names
 
 
 @needs("a folder of Darshan logs")

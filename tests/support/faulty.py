@@ -12,13 +12,13 @@ CALLS = ("pread", "write", "lseek", "ftruncate", "fsync", "stat", "replace", "li
 @contextmanager
 def at_step(step: int, act: Callable[[], None]) -> Iterator[list[str]]:
     """`act` instead of the call number `step`, from 0; gives the list of the calls made."""
-    made: list[str] = []
+    calls: list[str] = []
     real = {name: getattr(os, name) for name in CALLS}
 
     def wrapped(name: str) -> Callable[..., Any]:
         def call(*arguments: Any, **more: Any) -> Any:
-            made.append(name)
-            if len(made) - 1 == step:
+            calls.append(name)
+            if len(calls) - 1 == step:
                 act()
             return real[name](*arguments, **more)
 
@@ -27,7 +27,7 @@ def at_step(step: int, act: Callable[[], None]) -> Iterator[list[str]]:
     for name in CALLS:
         setattr(os, name, wrapped(name))
     try:
-        yield made
+        yield calls
     finally:
         for name in CALLS:
             setattr(os, name, real[name])

@@ -28,7 +28,7 @@ Counted = Mapping[str, Mapping[str, Counter[str]]]
 
 def _by_stream(log: Log, root: str, streams: tuple[str, ...]) -> Counted:
     """Files are named after the stream that makes them; those of Open MPI are no stream's."""
-    found: dict[str, dict[str, Counter[str]]] = defaultdict(lambda: defaultdict(Counter))
+    counters: dict[str, dict[str, Counter[str]]] = defaultdict(lambda: defaultdict(Counter))
     names = {
         int(i): name.decode()
         for ids, texts in log.names()
@@ -41,10 +41,10 @@ def _by_stream(log: Log, root: str, streams: tuple[str, ...]) -> Counted:
                 of = [s for s in streams if name == s or name.startswith(f"{s}.")]
                 if of and ".locktest" not in name:
                     _add(
-                        found[max(of, key=len)][module],
+                        counters[max(of, key=len)][module],
                         {n: int(record[n]) for n in COUNTERS[module]},
                     )
-    return found
+    return counters
 
 
 def _add(counted: Counter[str], row: Mapping[str, int]) -> None:

@@ -17,10 +17,10 @@ LIBRARIES = {"adios": "ADIOS 1.13", "hdf5": "parallel HDF5"}
 
 def program() -> str:
     """The player on PATH, or the one in build/bin."""
-    found = shutil.which("understudy-replay", path=f"{ROOT / 'build' / 'bin'}")
-    found = shutil.which("understudy-replay") or found
-    assert found is not None, "the player is not built: no build/bin/understudy-replay"
-    return found
+    path = shutil.which("understudy-replay", path=f"{ROOT / 'build' / 'bin'}")
+    path = shutil.which("understudy-replay") or path
+    assert path is not None, "the player is not built: no build/bin/understudy-replay"
+    return path
 
 
 def needs(method: str) -> None:
@@ -50,8 +50,8 @@ def play(
     """Play a workload; `before` stands between the launcher and the player. The result goes
     beside the data."""
     data.mkdir(parents=True, exist_ok=True)
-    made = data.parent / "result.json"
-    player = [program(), "-w", str(workload), "-o", str(data), "-O", str(made), *options]
+    result_file = data.parent / "result.json"
+    player = [program(), "-w", str(workload), "-o", str(data), "-O", str(result_file), *options]
     command = ["mpirun", "-n", str(ranks), *before, *player]
     done = subprocess.run(
         ["bash", "-c", '. "$0/setup-env.sh" && exec "$@"', str(ROOT), *command],
@@ -61,4 +61,4 @@ def play(
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    return reading.read(made)
+    return reading.read(result_file)

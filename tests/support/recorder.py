@@ -17,14 +17,14 @@ Rules = dict[int, list[tuple[int, int]]]  # symbols and how often they come agai
 
 def cst(table: Sequence[Call], head: int = 16) -> bytes:
     """A table of signatures, each behind 8 (Recorder 2.3) or 16 bytes."""
-    found = struct.pack("<i", len(table))
+    encoded = struct.pack("<i", len(table))
     for number, (function, *arguments) in enumerate(table):
         text = "".join(f"{a} " for a in arguments).encode("utf-8", "surrogateescape")
         key = struct.pack("<qBBBi", 0, FUNCTIONS.index(function), 0, len(arguments), len(text))
         key += text
         first = (number, 0, len(key), 1) if head == 16 else (number, len(key))
-        found += struct.pack(f"<{len(first)}i", *first) + key
-    return found
+        encoded += struct.pack(f"<{len(first)}i", *first) + key
+    return encoded
 
 
 def cfg(rules: Rules) -> bytes:

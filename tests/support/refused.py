@@ -12,9 +12,9 @@ MISSING = "(missing)"  # in place of a value: the key is deleted
 def cases(kind: str) -> list[list[Any]]:
     """Of each edit the place, such as streams/0/name, the value there, and how the message begins;
     or which document it is of, its values by place, and the message."""
-    found: list[list[Any]] = json.loads((FOLDER / f"{kind}.json").read_text(encoding="utf-8"))
-    assert found
-    return found
+    rows: list[list[Any]] = json.loads((FOLDER / f"{kind}.json").read_text(encoding="utf-8"))
+    assert rows
+    return rows
 
 
 def altered(row: Any, place: str, value: Any) -> Any:

@@ -26,8 +26,8 @@ PLACE = re.compile(r"\{(\w*)\}")
 @functools.cache
 def catalogue() -> dict[str, dict[str, str]]:
     """The sentences, by the module of tests and their names."""
-    found: dict[str, dict[str, str]] = json.loads(MESSAGES.read_text(encoding="utf-8"))
-    return found
+    sentences: dict[str, dict[str, str]] = json.loads(MESSAGES.read_text(encoding="utf-8"))
+    return sentences
 
 
 def write() -> None:
@@ -48,7 +48,9 @@ def reworded(sentence: str, text: str, values: Mapping[str, object]) -> str:
     """The sentence of a text that is the most like this one, with places for the same values."""
     whole = sentence.startswith("^") and sentence.endswith("$")
     lines = [text] if whole else text.splitlines() or [""]
-    line = max(lines, key=lambda one: difflib.SequenceMatcher(None, sentence, one).ratio())
+    line = max(
+        lines, key=lambda candidate: difflib.SequenceMatcher(None, sentence, candidate).ratio()
+    )
     for name, value in sorted(values.items(), key=lambda item: -len(str(item[1]))):
         line = line.replace(str(value), f"{{{name}}}")
     return f"^{line}$" if whole else line
