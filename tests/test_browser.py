@@ -96,9 +96,9 @@ def look(folder: Path, text: str, width: int, picture: Path | None = None) -> di
             )
     said = re.search(r'<pre id="said"[^>]*>(.+?)</pre>', done.stdout, re.DOTALL)
     assert said, done.stderr[-2000:]
-    found: dict[str, Any] = json.loads(html.unescape(said[1]))
-    found["found"] += re.findall(r"CONSOLE.*", done.stderr)
-    return found
+    findings: dict[str, Any] = json.loads(html.unescape(said[1]))
+    findings["found"] += re.findall(r"CONSOLE.*", done.stderr)
+    return findings
 
 
 SIGHTS = pytest.mark.parametrize(
@@ -126,19 +126,19 @@ def seen(folder: Path, text: str, width: int, media: str) -> dict[str, Any]:
 
 @SIGHTS
 def test_nothing_overlaps_or_is_cut(drawn: str, width: int, media: str, tmp_path: Path) -> None:
-    made = seen(tmp_path, drawn, width, media)
-    assert made["texts"] > 300 and made["figures"] > 8
-    assert made["found"] == []
+    findings = seen(tmp_path, drawn, width, media)
+    assert findings["texts"] > 300 and findings["figures"] > 8
+    assert findings["found"] == []
 
 
 @SIGHTS
 def test_nothing_of_a_trend_overlaps_or_is_cut(width: int, media: str, tmp_path: Path) -> None:
     folder = tmp_path / "kept"
     every_kind(folder)
-    found = trends.of(indexes.of_folder(folder), select.ALL)
-    made = seen(tmp_path, trend.render("star", found), width, media)
-    assert made["texts"] > 30 and made["figures"] == 3
-    assert made["found"] == []
+    kept_trend = trends.of(indexes.of_folder(folder), select.ALL)
+    findings = seen(tmp_path, trend.render("star", kept_trend), width, media)
+    assert findings["texts"] > 30 and findings["figures"] == 3
+    assert findings["found"] == []
 
 
 def test_twelve_workloads_are_printed_on_eight_pages(tmp_path: Path) -> None:
@@ -163,6 +163,6 @@ def test_the_checks_find_what_is_wrong(tmp_path: Path) -> None:
         "<div style='width:30px;overflow:hidden;white-space:nowrap'>much too long for it</div>"
         "</body>"
     )
-    found = " ".join(look(tmp_path, bad, PHONE)["found"])
+    problems = " ".join(look(tmp_path, bad, PHONE)["found"])
     for word in ("wider than the screen", "overlap: one text / another", "cut: much", "contrast"):
-        assert word in found
+        assert word in problems

@@ -42,11 +42,11 @@ def unpacked(workload_file: Path, folder: Path) -> Path:
 
 
 def labelled(label: str) -> Workload:
-    made = workload.get("n-1")
-    first = made.streams[0]
+    n_to_1 = workload.get("n-1")
+    first = n_to_1.streams[0]
     name = next(first.moves).variable.name
     stream = first.with_variables(lambda v: replace(v, label=label if v.name == name else ""))
-    return replace(made, streams=(stream, *made.streams[1:]))
+    return replace(n_to_1, streams=(stream, *n_to_1.streams[1:]))
 
 
 def test_the_archive_is_complete_and_its_sums_are_right(tmp_path: Path) -> None:
@@ -72,9 +72,9 @@ def test_the_archive_is_complete_and_its_sums_are_right(tmp_path: Path) -> None:
 
 
 def test_two_archives_are_the_same_byte_for_byte(tmp_path: Path) -> None:
-    made = workload.load(N_1)
-    first = export.archive(made, export.contents(made))
-    assert first == export.archive(made, export.contents(workload.load(N_1)))
+    n_to_1 = workload.load(N_1)
+    first = export.archive(n_to_1, export.contents(n_to_1))
+    assert first == export.archive(n_to_1, export.contents(workload.load(N_1)))
     (tmp_path / "a").write_bytes(first)
     with tarfile.open(tmp_path / "a") as tar:
         entries = tar.getmembers()
@@ -102,17 +102,17 @@ def test_a_label_is_refused_by_its_key(tmp_path: Path) -> None:
 
 
 def test_a_person_sees_every_string_that_leaves(tmp_path: Path) -> None:
-    made = workload.get("n-1")
-    provenance = replace(made.provenance[0], how="as user jane on /lustre/[bold]x")
+    n_to_1 = workload.get("n-1")
+    provenance = replace(n_to_1.provenance[0], how="as user jane on /lustre/[bold]x")
     path = tmp_path / "n.json"
-    path.write_text(replace(made, provenance=(provenance, *made.provenance[1:])).to_text())
+    path.write_text(replace(n_to_1, provenance=(provenance, *n_to_1.provenance[1:])).to_text())
     status, out, _ = run(str(path), "-o", str(tmp_path / "a"))
     assert status == 0
     assert "provenance.how" in out and "as user jane on /lustre/[bold]x" in out
     assert "workloads/n-1.json" in out and "proxies/" not in out, "what leaves, not our sources"
     assert max(map(len, out.replace(str(tmp_path), "").splitlines())) <= 80
     shown = {t.text for t in export.strings(workload.load(path))}
-    assert made.description in shown and "density" in shown
+    assert n_to_1.description in shown and "density" in shown
     assert not shown & {"checkpoint", "visualization", "shared", "mpiio", "f64", "even", "sleep"}
 
 
@@ -156,9 +156,9 @@ def test_it_builds_and_moves_the_expected_bytes(name: str, built: Path, tmp_path
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    made = reading.read(top / "result.json")
-    assert made.workload_sha256 == wanted["workload_sha256"]
-    assert made.verification is not None and made.verification.wrong_bytes == 0
+    played = reading.read(top / "result.json")
+    assert played.workload_sha256 == wanted["workload_sha256"]
+    assert played.verification is not None and played.verification.wrong_bytes == 0
     moved = [
         {
             "name": s.name,
@@ -166,7 +166,7 @@ def test_it_builds_and_moves_the_expected_bytes(name: str, built: Path, tmp_path
             "bytes": s.bytes,
             "dumps": [{"dump": d.dump, "bytes": d.bytes} for d in s.dumps],
         }
-        for s in made.repetitions[0].streams
+        for s in played.repetitions[0].streams
     ]
     assert moved == wanted["streams"]
     assert sum(s["bytes"] for s in wanted["streams"]) == wanted["bytes"]

@@ -30,20 +30,20 @@ def test_two_arms_change_places_in_each_round() -> None:
 
 @pytest.mark.parametrize("count", [3, 4, 5])
 def test_every_arm_is_first_and_last_as_often_and_has_changing_neighbours(count: int) -> None:
-    made = orders(count, 2 * count)
-    assert all(sorted(one) == sorted("abcde"[:count]) for one in made)
+    round_orders = orders(count, 2 * count)
+    assert all(sorted(names) == sorted("abcde"[:count]) for names in round_orders)
     for place in range(count):
-        assert set(Counter(one[place] for one in made).values()) == {2}
-    followers = Counter(one[i : i + 2] for one in made for i in range(count - 1))
+        assert set(Counter(names[place] for names in round_orders).values()) == {2}
+    followers = Counter(names[i : i + 2] for names in round_orders for i in range(count - 1))
     assert followers["ab"] == followers["ba"] > 0
 
 
 def test_of_four_arms_two_pairs_lie_around_the_middle_of_every_round() -> None:
     """A drift within a round meets the first and the last as much as the two between them."""
-    made = orders(4, 4)
-    assert made == ["abcd", "badc", "dcba", "cdab"]
-    for one in made:
-        assert one.index("a") + one.index("d") == one.index("b") + one.index("c") == 3
+    round_orders = orders(4, 4)
+    assert round_orders == ["abcd", "badc", "dcba", "cdab"]
+    for names in round_orders:
+        assert names.index("a") + names.index("d") == names.index("b") + names.index("c") == 3
 
 
 def test_one_arm_runs_alone() -> None:
@@ -148,8 +148,8 @@ def folder(tmp_path: Path) -> Path:
     fixture = where("schemas") / "old" / "fixtures" / "result-1" / "player.json"
     played = json.loads(fixture.read_text())
     played["environment"]["file_system"] = "tmpfs"  # as the job finds it
-    made = {"schema": "understudy/toy/1", "played": played}
-    (tmp_path / "made.json").write_text(json.dumps(made))
+    measurements = {"schema": "understudy/toy/1", "played": played}
+    (tmp_path / "made.json").write_text(json.dumps(measurements))
     toy(tmp_path, made_by(tmp_path))
     return tmp_path
 
@@ -189,9 +189,9 @@ def reframe(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def records(folder: Path) -> dict[tuple[str, int | None], runs.Run]:
-    found = [runs.load(path) for path in (folder / "reframe").rglob("run.json")]
-    assert len({run.identity.id for run in found}) == len(found)
-    return {(run.identity.arm, run.identity.round): run for run in found}
+    run_records = [runs.load(path) for path in (folder / "reframe").rglob("run.json")]
+    assert len({run.identity.id for run in run_records}) == len(run_records)
+    return {(run.identity.arm, run.identity.round): run for run in run_records}
 
 
 def ranks_in_the_fixture(folder: Path) -> int:
@@ -207,9 +207,9 @@ def test_arms_of_a_toy_producer_run_in_turn_and_statistics_read_their_records(
     assert done.returncode == 0, done.stdout + done.stderr
     started = (folder / "started").read_text().split()
     assert started == ["canary", "other", "other", "canary", "canary", "other"]
-    found = records(folder)
-    assert set(found) == {(arm, n) for arm in ("canary", "other") for n in range(3)}
-    assert all(run.producer.name == "toy" and not run.failed for run in found.values())
+    run_records = records(folder)
+    assert set(run_records) == {(arm, n) for arm in ("canary", "other") for n in range(3)}
+    assert all(run.producer.name == "toy" and not run.failed for run in run_records.values())
     said("verdict-toy-localhost-tmpfs", done.stdout)
 
 
@@ -223,10 +223,10 @@ def test_a_run_that_fails_ends_the_job_and_only_started_runs_have_records(folder
     done = reframe(folder)
     assert done.returncode == 1
     said("sanity-error-job-ended", done.stdout)
-    found = records(folder)
-    assert set(found) == {("canary", 0), ("other", 0), ("other", 1)}
-    assert not found["canary", 0].failed and not found["other", 0].failed
-    failed = found["other", 1].producer
+    run_records = records(folder)
+    assert set(run_records) == {("canary", 0), ("other", 0), ("other", 1)}
+    assert not run_records["canary", 0].failed and not run_records["other", 0].failed
+    failed = run_records["other", 1].producer
     assert (failed.name, failed.exit_status) == ("toy", 5)
     said("job-ended-status-toy", failed.failure)
 

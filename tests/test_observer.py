@@ -46,12 +46,12 @@ def observed(traces: Iterator[Path]) -> dict[str, Used]:
     files: dict[str, Used] = defaultdict(Used)
     for trace in traces:
         for line in trace.read_text(errors="replace").splitlines():
-            if found := LINE.match(line):
-                used, moved = files[found["path"]], int(found["moved"])
-                if found["call"] in ("fsync", "fdatasync"):
+            if match := LINE.match(line):
+                used, moved = files[match["path"]], int(match["moved"])
+                if match["call"] in ("fsync", "fdatasync"):
                     used.flushes += 1
                 elif moved > 0:
-                    way = used.read if "read" in found["call"] else used.wrote
+                    way = used.read if "read" in match["call"] else used.wrote
                     way[moved] += 1
     return files
 
@@ -167,9 +167,10 @@ def test_the_kernel_saw_what_the_player_says(method: str, tmp_path: Path) -> Non
             assert sum(s * n for s, n in used.wrote.items()) >= told.bytes
         read: Counter[int] = Counter()
         for rank in range(RANKS):
-            own = files[f"{tmp_path}/data/start.{k:06d}.{rank:08d}{suffix}"]
-            read += Counter({size: n for size, n in own.read.items() if size in want})
-            assert method == "hdf5" or own.wrote == own.read  # made before, in the same calls
+            rank_file = files[f"{tmp_path}/data/start.{k:06d}.{rank:08d}{suffix}"]
+            read += Counter({size: n for size, n in rank_file.read.items() if size in want})
+            # made before, in the same calls
+            assert method == "hdf5" or rank_file.wrote == rank_file.read
         assert read == want
         assert read.total() == operations(result, 1, k, "read")
 
@@ -178,14 +179,14 @@ def test_the_kernel_saw_what_the_player_says(method: str, tmp_path: Path) -> Non
 def test_time_steps_reach_storage_only_where_it_is_asked_for(method: str, tmp_path: Path) -> None:
     """Each time step leaves the buffer of stdio; fsync waits for storage besides."""
     player.needs(method)
-    made = small(method)
-    [checkpoint, _] = patterns_of(made)
+    workload = small(method)
+    [checkpoint, _] = patterns_of(workload)
     streams = tuple(
         replace(checkpoint, name=name, files="append", layout="shared", sync=sync)
         for name, sync in (("kept", False), ("lasting", True))
     )
     descriptor = tmp_path / "small.json"
-    descriptor.write_text(with_patterns(made, streams).to_text())
+    descriptor.write_text(with_patterns(workload, streams).to_text())
     trace = ["-ff", "-y", "-qq", "-s0", f"-etrace={CALLS}", "-o", str(tmp_path / "trace")]
     player.play(
         descriptor, RANKS, tmp_path / "data", "--time-scale=0", before=[player.strace(), *trace]

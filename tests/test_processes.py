@@ -39,8 +39,8 @@ def described(folder: Path) -> Workload:
 
 def stream(workload: Workload, name: str) -> Stream:
     layout, operation, _ = KINDS[name]
-    (found,) = [s for s in workload.streams if (s.layout, s.operation) == (layout, operation)]
-    return found
+    (match,) = [s for s in workload.streams if (s.layout, s.operation) == (layout, operation)]
+    return match
 
 
 def hold(workload: Workload, truth: Truth) -> None:
@@ -48,13 +48,13 @@ def hold(workload: Workload, truth: Truth) -> None:
     assert workload.ranks == truth.ranks == COUNT and set(truth.streams) == set(KINDS)
     assert len(workload.streams) == len(KINDS)
     for name, entry in truth.streams.items():
-        found, dumps = stream(workload, name), KINDS[name][2]
-        moved = [d.bytes for d in found.steps for _ in range(d.count)]
+        described_stream, dumps = stream(workload, name), KINDS[name][2]
+        moved = [d.bytes for d in described_stream.steps for _ in range(d.count)]
         assert len(moved) == dumps
         assert moved == entry["dumps"]
-        for k in range(dumps if found.layout != "flood" else 0):
-            each = found.steps[k].bytes // COUNT
-            assert rank_bytes(found, k, COUNT) == [each] * COUNT
+        for k in range(dumps if described_stream.layout != "flood" else 0):
+            each = described_stream.steps[k].bytes // COUNT
+            assert rank_bytes(described_stream, k, COUNT) == [each] * COUNT
 
 
 def test_the_workload_is_what_the_processes_did() -> None:
@@ -118,10 +118,10 @@ def test_the_replica_moves_the_bytes_in_as_many_calls_and_opens(tmp_path: Path) 
         capture_output=True,
     )
     original = observe(LOGS)
-    made = compare(original, observe(replica, original))
+    comparison = compare(original, observe(replica, original))
     measured = {
         (layer.name, m.quantity): m.error
-        for layer in made.layers
+        for layer in comparison.layers
         for m in layer.measures
         if m.error is not None
     }

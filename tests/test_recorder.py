@@ -41,32 +41,33 @@ CALLS: list[encoder.Call] = [
 ]
 
 
-def made(workload: Workload) -> list[str]:
+def calls_made(workload: Workload) -> list[str]:
     """The calls, in order: `write 4096 at 0`."""
-    found = []
+    calls = []
     for step in workload.streams[0].steps:
         assert step.calls is not None
         for call, times in step.calls.each():
             words = (f"{k} {call[k]}" for k in ("at", "moved") if k in call)
             text = " ".join((call["call"], str(call.get("bytes", "")), *words))
-            found += times * [" ".join(text.split()) + " fails" * call.get("fails", False)]
-    return found
+            calls += times * [" ".join(text.split()) + " fails" * call.get("fails", False)]
+    return calls
 
 
 def described(folder: Path, calls: list[encoder.Call]) -> tuple[list[str], str]:
     workload = recorder.read(encoder.write(folder, [calls]))
     assert workload.source is not None
-    return made(workload), " ".join(workload.source.notes)
+    return calls_made(workload), " ".join(workload.source.notes)
 
 
 @pytest.mark.parametrize(("version", "merged"), damaged_traces.LAYOUTS)
 def test_all_layouts_have_the_same_calls(version: str, merged: bool, tmp_path: Path) -> None:
     trace = encoder.write(tmp_path / "t", [CALLS, CALLS], version, merged)
     for rank, calls in enumerate(Trace(trace).calls()):
-        found = [*calls]
-        assert [(call.name, *call.arguments) for call in found] == CALLS
-        assert {call.rank for call in found} == {rank}
-        assert found[1].begin_s == pytest.approx(20e-6) and found[-1].end_s > found[-1].begin_s
+        decoded = [*calls]
+        assert [(call.name, *call.arguments) for call in decoded] == CALLS
+        assert {call.rank for call in decoded} == {rank}
+        assert decoded[1].begin_s == pytest.approx(20e-6)
+        assert decoded[-1].end_s > decoded[-1].begin_s
 
 
 def test_rules_stand_for_calls(tmp_path: Path) -> None:
@@ -74,15 +75,15 @@ def test_rules_stand_for_calls(tmp_path: Path) -> None:
     calls = [OPEN, *10 * (3 * inner[:1] + inner[1:]), CLOSE]
     rules = {-1: [(0, 1), (-2, 2), (3, 1)], -2: [(-4, 1)], -4: [(-3, 5)], -3: [(1, 3), (2, 1)]}
     trace = encoder.write(tmp_path / "t", [calls], rules=rules)
-    (found,) = Trace(trace).calls()
-    assert [(call.name, *call.arguments) for call in found] == calls
+    (decoded,) = Trace(trace).calls()
+    assert [(call.name, *call.arguments) for call in decoded] == calls
 
 
 def test_calls_become_those_of_the_system(tmp_path: Path) -> None:
-    found, notes = described(tmp_path / "t", CALLS)
+    system_calls, notes = described(tmp_path / "t", CALLS)
     writes = 50 * ["write 4096 at [0, 0, 4096]"]
     reads = ["read 100000", "read 100000", "read 100000 moved 4800"]
-    assert found == [
+    assert system_calls == [
         *["mkdir", "open", *writes, "sync", "seek at 0", *reads],
         *["close", "rename", "unlink", "rmdir"],
     ]
@@ -94,7 +95,7 @@ def test_nothing_of_a_name_is_in_the_workload(tmp_path: Path) -> None:
     calls = [tuple(word.replace(PATH, secret) for word in call) for call in CALLS]
     text = recorder.read(encoder.write(tmp_path / "host-user-app-1", [calls])).to_text()
     assert "secret" not in text and "scratch" not in text and "user" not in text
-    assert made(build(json.loads(text), "t")) == described(tmp_path / "plain", CALLS)[0]
+    assert calls_made(build(json.loads(text), "t")) == described(tmp_path / "plain", CALLS)[0]
 
 
 def test_what_is_not_known_is_left_out_and_counted(tmp_path: Path) -> None:
@@ -111,8 +112,8 @@ def test_what_is_not_known_is_left_out_and_counted(tmp_path: Path) -> None:
         ("open", PATH, str(os.O_RDONLY)),
         ("pwrite", PATH, "%p", "1", "0"),
     ]
-    found, notes = described(tmp_path / "t", calls)
-    assert found == ["open", "stat", "close", "unlink", "open fails"]
+    system_calls, notes = described(tmp_path / "t", calls)
+    assert system_calls == ["open", "stat", "close", "unlink", "open fails"]
     assert "access, of which the trace does not tell whether it succeeded (1 time)" in notes
     assert "open, of which the trace does not tell whether it succeeded (1 time)" in notes
     assert "dup" in notes and "HDF5" in notes and "pwrite on a file that is not known" in notes
@@ -131,8 +132,8 @@ def test_stdio_is_a_buffer(tmp_path: Path) -> None:
         ("fread", "%p", "1", "20000", PATH),
         ("fclose", PATH),
     ]
-    found, notes = described(tmp_path / "t", calls)
-    assert found[:6] == [
+    system_calls, notes = described(tmp_path / "t", calls)
+    assert system_calls[:6] == [
         "open",
         "write 4096",
         "write 4096",
@@ -140,9 +141,9 @@ def test_stdio_is_a_buffer(tmp_path: Path) -> None:
         "write 4096",
         "write 2616",
     ]
-    assert sum(int(call.split()[1]) for call in found if call.startswith("write")) == 19_000
-    assert found[6:11] == ["close", "open", "read 4096", "read 4096", "seek at 5000"]
-    assert found[11:] == ["read 16384 moved 14000", "read 4096 moved 0", "close"]
+    assert sum(int(call.split()[1]) for call in system_calls if call.startswith("write")) == 19_000
+    assert system_calls[6:11] == ["close", "open", "read 4096", "read 4096", "seek at 5000"]
+    assert system_calls[11:] == ["read 16384 moved 14000", "read 4096 moved 0", "close"]
     assert "buffer of 4,096 bytes (10 times)" in notes
 
 
@@ -155,14 +156,14 @@ def test_calls_behind_a_barrier_are_made_behind_it(tmp_path: Path) -> None:
         workload = recorder.read(encoder.write(folder, [first, second], late_s=[0, late_s]))
         tree = workload.streams[0].tree
         assert tree is not None and not any(entry.bytes for entry in tree.entries)
-        assert made(workload)[:2] == ["open", "write 8 at 0"]
-        assert "read 8 at 0" in made(workload)
+        assert calls_made(workload)[:2] == ["open", "write 8 at 0"]
+        assert "read 8 at 0" in calls_made(workload)
 
 
 def test_a_place_of_all_ranks_is_that_of_the_rank(tmp_path: Path) -> None:
     calls = [OPEN, ("pwrite", PATH, "%p", "8", "1024*r+16"), CLOSE]
-    found = made(recorder.read(encoder.write(tmp_path / "t", [calls, calls])))
-    assert {"write 8 at 16", "write 8 at 1040"} <= set(found)
+    system_calls = calls_made(recorder.read(encoder.write(tmp_path / "t", [calls, calls])))
+    assert {"write 8 at 16", "write 8 at 1040"} <= set(system_calls)
 
 
 def test_a_directory_is_one_trace(tmp_path: Path) -> None:
@@ -183,9 +184,9 @@ def test_below_takes_a_directory(tmp_path: Path) -> None:
     calls = [*CALLS, ("open", "/home/input", "0"), other, ("close", "/home/input")]
     trace = encoder.write(tmp_path / "t", [calls])
     workload = recorder.read(trace, below=("/scratch",))
-    assert "read 512 at 0" not in made(workload) and workload.source is not None
+    assert "read 512 at 0" not in calls_made(workload) and workload.source is not None
     assert "1 file of other directories (512 B read)" in " ".join(workload.source.notes)
-    assert "read 512 at 0" in made(recorder.read(trace))
+    assert "read 512 at 0" in calls_made(recorder.read(trace))
 
 
 # -- damage ---------------------------------------------------------------------------------------
@@ -309,7 +310,7 @@ int main(void) {
 
 
 def moved(workload: Workload) -> Counter[str]:
-    return Counter(call for call in made(workload) if call.startswith(("read", "write")))
+    return Counter(call for call in calls_made(workload) if call.startswith(("read", "write")))
 
 
 def test_recorder_sees_the_calls_that_strace_sees(tmp_path: Path) -> None:
