@@ -95,7 +95,7 @@ case $1 in
 run) echo "toy: no space" >&2; exit 5 ;;
 timeout) sleep 1000 ;;
 esac
-{made} | sed "s/name-of-the-case/$1/" >"$2"
+{print_measurements} | sed "s/name-of-the-case/$1/" >"$2"
 """
 FAILED = {"sanity", "run", "timeout", "before"}
 
@@ -111,7 +111,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     row["environment"]["host"] = "name-of-the-case"  # no two cases have the same measurement
     (folder / "made.json").write_text(json.dumps(row))
     program = folder / "toy.sh"
-    program.write_text(PROGRAM.format(made=of_this_job(folder / "made.json")))
+    program.write_text(PROGRAM.format(print_measurements=of_this_job(folder / "made.json")))
     program.chmod(0o755)
     environment = {
         **os.environ,

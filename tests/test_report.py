@@ -54,14 +54,14 @@ class Elements(HTMLParser):
 
     def __init__(self, text: str) -> None:
         super().__init__(convert_charrefs=True)
-        self.found: list[tuple[str, dict[str, str | None]]] = []
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
         self.text: list[str] = []
         self.open: list[str] = []
         self.feed(text)
         self.close()
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.found.append((tag, dict(attrs)))
+        self.tags.append((tag, dict(attrs)))
         if tag not in self.VOID:
             self.open.append(tag)
 
@@ -73,7 +73,7 @@ class Elements(HTMLParser):
         self.text.append(data)
 
     def values(self, name: str) -> list[str]:
-        return [value or "" for _, attrs in self.found for n, value in attrs.items() if n == name]
+        return [value or "" for _, attrs in self.tags for n, value in attrs.items() if n == name]
 
 
 @pytest.fixture(scope="module")
@@ -390,7 +390,7 @@ def test_page_is_well_formed_and_complete(sample_page: tuple[str, list[Case]]) -
 def test_page_refers_to_nothing_outside_itself(sample_page: tuple[str, list[Case]]) -> None:
     text, _ = sample_page
     elements = Elements(text)
-    assert not {"script", "link", "img", "iframe", "object"} & {tag for tag, _ in elements.found}
+    assert not {"script", "link", "img", "iframe", "object"} & {tag for tag, _ in elements.tags}
     for token in ("http:", "https:", "src=", "@import", "xmlns"):
         assert token not in text, token
     assert text.count("url(") == text.count("url(#")
@@ -428,8 +428,8 @@ def test_hostile_names_are_escaped(tmp_path: Path) -> None:
     samples.write(row, tmp_path / "result.json")
     text = page.render(cases_in(tmp_path))
     elements = Elements(text)
-    assert not {"script", "img"} & {tag for tag, _ in elements.found}
-    assert "onerror" not in {name for _, attrs in elements.found for name in attrs}
+    assert not {"script", "img"} & {tag for tag, _ in elements.tags}
+    assert "onerror" not in {name for _, attrs in elements.tags for name in attrs}
     assert evil in "".join(elements.text)
 
 

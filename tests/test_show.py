@@ -107,9 +107,9 @@ def test_files_without_a_byte_are_not_written(tmp_path: Path) -> None:
 
 
 def test_a_note_is_one_line(tmp_path: Path) -> None:
-    made = of(station(0))
-    made = replace(made, source=replace(made.source, notes=("a\nforged line",)))
-    said("note-nforged-line", shown(made, tmp_path)[-1])
+    workload = of(station(0))
+    workload = replace(workload, source=replace(workload.source, notes=("a\nforged line",)))
+    said("note-nforged-line", shown(workload, tmp_path)[-1])
 
 
 @pytest.mark.parametrize("more", [[], ["--counters"]])
@@ -131,21 +131,25 @@ def jittering(number: int) -> Pattern:
 
 @pytest.mark.parametrize("count", [1, 30, 300])
 def test_sixty_lines_show_any_workload(count: int, tmp_path: Path) -> None:
-    made = of(*(jittering(k) if k % 3 else station(k) for k in range(count)))
-    made = replace(made, source=replace(made.source, notes=("a note",) * 100 + ("the last",)))
-    lines = shown(made, tmp_path)
+    workload = of(*(jittering(k) if k % 3 else station(k) for k in range(count)))
+    workload = replace(
+        workload, source=replace(workload.source, notes=("a note",) * 100 + ("the last",))
+    )
+    lines = shown(workload, tmp_path)
     assert len(lines) <= 60 and said("note-last", lines[-1])
     said("more-notes-all-shows", lines[-2])
-    assert len(shown(made, tmp_path, "--all")) > count + 100
+    assert len(shown(workload, tmp_path, "--all")) > count + 100
 
 
 def test_a_table_that_is_too_long_does_not_displace_the_notes(tmp_path: Path) -> None:
     """Dumps that no rule folds: too few in a row, of too many streams."""
     first = station(0).dumps[0]
     dumps = tuple(replace(first, time_s=float(2**k)) for k in range(3))
-    made = of(*(replace(station(k), dumps=dumps, transfer_bytes=512 * (k + 1)) for k in range(20)))
-    made = replace(made, source=replace(made.source, notes=("the first", "the last")))
-    lines = shown(made, tmp_path)
+    workload = of(
+        *(replace(station(k), dumps=dumps, transfer_bytes=512 * (k + 1)) for k in range(20))
+    )
+    workload = replace(workload, source=replace(workload.source, notes=("the first", "the last")))
+    lines = shown(workload, tmp_path)
     assert len(lines) == 60 and said("note-last", lines[-1])
     assert any("lines of dumps: --all shows them" in line for line in lines)
 

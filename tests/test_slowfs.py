@@ -86,15 +86,17 @@ def test_requests_are_counted(place: Path) -> None:
             file.read(50)
         (mount / "b").mkdir()
         (mount / "b").rmdir()
-        found = json.loads(counts.read_text())
-        assert found["schema"] == "understudy/requests/1"
-        kinds = {k: v for k, v in found.items() if isinstance(v, dict)}
+        request_counts = json.loads(counts.read_text())
+        assert request_counts["schema"] == "understudy/requests/1"
+        kinds = {k: v for k, v in request_counts.items() if isinstance(v, dict)}
         numbers = {k: v["requests"] for k, v in kinds.items() if k != "stat"}
         wanted = {"open": 1, "create": 1, "remove": 1, "read": 1, "write": 3, "flush": 1}
         assert numbers == wanted
-        assert (kinds["write"]["bytes"], found["unaligned_writes"]) == (4197, 2)
+        assert (kinds["write"]["bytes"], request_counts["unaligned_writes"]) == (4197, 2)
         assert kinds["write"]["waited_s"] >= 3e-3
-        assert json.loads(counts.read_text()) == found  # looking at the counts is no request
+        assert (
+            json.loads(counts.read_text()) == request_counts
+        )  # looking at the counts is no request
         assert sorted(p.name for p in mount.iterdir()) == ["a"]
         with pytest.raises(PermissionError), counts.open("w") as file:
             file.write("{}")
@@ -138,8 +140,8 @@ def test_the_player_looks_once_at_each_file_of_a_dump_and_asks_for_nothing_else(
             check=False,
         )
         assert done.returncode == 0, done.stderr
-    found = observed.requests_in(place / "r.json.last", place / "r.json.first")
-    numbers = {k: v["requests"] for k, v in found.items() if isinstance(v, dict)}
+    request_counts = observed.requests_in(place / "r.json.last", place / "r.json.first")
+    numbers = {k: v["requests"] for k, v in request_counts.items() if isinstance(v, dict)}
     wanted = {"open": 0, "create": 40, "stat": 80 + 40, "remove": 0, "read": 0, "write": 200}
     assert numbers == wanted | {"flush": 0}
     dumps = json.loads((place / "r.json").read_text())["repetitions"][0]["streams"][0]["dumps"]

@@ -114,7 +114,7 @@ if mkdir first 2>/dev/null; then
   until [ -e go ]; do sleep 0.05; done
 fi
 cd "$OLDPWD"
-{made} >result.json
+{print_measurements} >result.json
 """
 
 
@@ -123,7 +123,7 @@ def test_two_sessions_at_once_do_not_meet(spaced: Session) -> None:
     folder = spaced.folder
     leave(spaced, played(spaced.text, "posix", 0.1, "disk"))
     here = '"$RFM_PREFIX"/..'
-    wait = WAIT.format(folder=here, made=of_this_job(f"{here}/made.json"))
+    wait = WAIT.format(folder=here, print_measurements=of_this_job(f"{here}/made.json"))
     spaced.program("mpirun", wait)
     spaced.program("understudy-replay", LISTED)
     row = json.loads((folder / "made.json").read_text())

@@ -20,8 +20,8 @@ EXPECTED = {
 
 def test_templates_are_no_systems() -> None:
     assert {path.stem for path in TEMPLATES} == set(EXPECTED)
-    found, _ = systems.load([ROOT / "configs" / "systems"])
-    assert not {row["name"] for row in found} & set(EXPECTED)
+    rows, _ = systems.load([ROOT / "configs" / "systems"])
+    assert not {row["name"] for row in rows} & set(EXPECTED)
 
 
 @pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: path.stem)

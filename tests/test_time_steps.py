@@ -11,7 +11,7 @@ def test_what_does_not_divide_equally_changes_its_size_once() -> None:
     """The player makes a file that it reads anew for each dump of another size."""
     whole = DumpFacts(cells={((), 0): Cell(shared_bytes=10_179_552, end_s=19.0)})
     moments = [Burst(start_s=float(at), end_s=float(at), bytes=1) for at in range(20)]
-    found = [step.bytes for step in divide(whole, moments)]
-    assert sum(found) == 10_179_552
-    assert found == sorted(found)
-    assert sum(a != b for a, b in pairwise(found)) == 1
+    step_bytes = [step.bytes for step in divide(whole, moments)]
+    assert sum(step_bytes) == 10_179_552
+    assert step_bytes == sorted(step_bytes)
+    assert sum(a != b for a, b in pairwise(step_bytes)) == 1

@@ -340,15 +340,15 @@ def test_a_plugin_that_ends_python_is_an_error(
     ends = "    sys.exit(0)\n"
     environment = {"PYTHONPATH": str(package.parent)}
     source = ROOT / "tests/golden/measurements/player.json"
-    made = tmp_path / "result.json"
-    command = ["show", str(made)]
-    made.write_bytes(source.read_bytes())
+    result_file = tmp_path / "result.json"
+    command = ["show", str(result_file)]
+    result_file.write_bytes(source.read_bytes())
     if kind == "figure":
         path = tmp_path / "site" / "figures" / "toy.py"
         path.parent.mkdir(parents=True)
         path.write_text(f'"""Why?"""\nORDER = 1\n{body}\ndef draw(case):\n{ends}')
         environment["UNDERSTUDY_PATH"] = str(tmp_path / "site")
-        command = ["report", str(made), "-o", str(tmp_path / "page.html")]
+        command = ["report", str(result_file), "-o", str(tmp_path / "page.html")]
     elif kind == "reader":
         body += f"KIND = 'toys'\nSUFFIXES = ('.toy',)\n\ndef read(path, **more):\n{ends}"
         command = ["describe", str(tmp_path / "a.toy")]
@@ -356,7 +356,7 @@ def test_a_plugin_that_ends_python_is_an_error(
     else:
         body += "SCHEMA = 'understudy/toy/1'\n\ndef check(row, where):\n    pass\n"
         body += f"\ndef parse(row, where):\n{ends}"
-        made.write_text('{"schema": "understudy/toy/1"}')
+        result_file.write_text('{"schema": "understudy/toy/1"}')
     if kind in files:
         (package / files[kind]).write_text(body)
     done = subprocess.run(

@@ -42,9 +42,9 @@ def turns(site: Path, count: int, loss: float, first: str = "", **after: Any) ->
 @pytest.mark.parametrize(("loss", "state"), [(0.2, SLOWER), (0.0, WITHIN)])
 def test_turns_of_one_night_are_compared_turn_by_turn(site: Path, loss: float, state: str) -> None:
     turns(site, 8, loss)
-    found = verdict()
-    assert (found["state"], found["nights"], found["turns"]) == (state, [8, 8], True)
-    assert found["ratio"] == pytest.approx(1 - loss, rel=0.05)
+    row = verdict()
+    assert (row["state"], row["nights"], row["turns"]) == (state, [8, 8], True)
+    assert row["ratio"] == pytest.approx(1 - loss, rel=0.05)
     text = compare("old", "new").stdout
     assert " 8 turns " in text
     said("note-turns-night-what", text)
@@ -57,9 +57,9 @@ def test_few_turns_are_called_turns(site: Path) -> None:
 
 def test_turns_in_one_order_may_be_a_drift(site: Path) -> None:
     turns(site, 8, 0.5, first="old")
-    found = verdict()
-    assert found["state"] == SLOWER
-    assert "a drift within the turn: one side ran first in every turn" in found["cause_why"]
+    row = verdict()
+    assert row["state"] == SLOWER
+    assert "a drift within the turn: one side ran first in every turn" in row["cause_why"]
 
 
 def test_a_turn_that_is_not_whole_does_not_count(site: Path) -> None:
@@ -69,11 +69,11 @@ def test_a_turn_that_is_not_whole_does_not_count(site: Path) -> None:
     side(site, "old", 10, 1.0, 2)
     side(site, "new", 10, 0.1, 3)
     keep(site, "new-10b", 1, 1.0, hour=3, failure="ended", change_row=of_turn("c/10", case=None))
-    found = json.loads(compare("old", "new", "--json").stdout)
-    (one,) = found["verdicts"]
-    assert one["nights"] == [8, 8] and one["state"] == WITHIN
-    assert found["failed_runs"] == {"before": [0, 8], "after": [0, 8]}
-    said("one-side-only-its", found["notes"][1])
+    comparison = json.loads(compare("old", "new", "--json").stdout)
+    (row,) = comparison["verdicts"]
+    assert row["nights"] == [8, 8] and row["state"] == WITHIN
+    assert comparison["failed_runs"] == {"before": [0, 8], "after": [0, 8]}
+    said("one-side-only-its", comparison["notes"][1])
     assert compare("old", "new", "--fail-below", "10%").exit_code == 0
 
 
@@ -81,16 +81,16 @@ def test_a_failed_run_in_a_turn_counts(site: Path) -> None:
     turns(site, 8, 0.0)
     side(site, "old", 9, 1.0, 2)
     keep(site, "new-9", 1, 1.0, hour=3, failure="no space", change_row=of_turn("c/9"))
-    found = verdict()
-    assert found["state"] == UNDECIDED and "1 of 9 runs after failed" in found["why"]
-    assert found["nights_with_both"] == 8
+    row = verdict()
+    assert row["state"] == UNDECIDED and "1 of 9 runs after failed" in row["why"]
+    assert row["nights_with_both"] == 8
 
 
 def test_runs_with_and_without_a_turn_are_nights(site: Path) -> None:
     turns(site, 8, 0.5)
     side(site, "new", 9, 1.0, 2, turn=None)
-    found = verdict()
-    assert found["nights"] == [1, 1] and found["turns"] is False
+    row = verdict()
+    assert row["nights"] == [1, 1] and row["turns"] is False
     said("note-runs-no-turn", compare("old", "new").stdout)
 
 
@@ -98,8 +98,8 @@ def test_turns_of_two_campaigns_are_no_pairs(site: Path) -> None:
     for number in range(1, 9):
         side(site, "old", number, 1.0, 0)
         side(site, "new", number, 0.5, 1, turn=f"d/{number}")
-    found = verdict()
-    assert (found["state"], found["nights"], found["turns"]) == (SLOWER, [1, 1], False)
+    row = verdict()
+    assert (row["state"], row["nights"], row["turns"]) == (SLOWER, [1, 1], False)
     said("note-no-turn-whole", compare("old", "new").stdout)
 
 
@@ -117,10 +117,10 @@ def test_turns_that_never_have_a_case_on_both_sides_are_no_nights(site: Path) ->
             name="m",
             change_row=of_turn(f"c/{number}", case="Replay m"),
         )
-    found = json.loads(compare("old", "new", "--json").stdout)
-    assert [one["case"] for one in found["verdicts"]] == ["Replay n"]
-    assert {one["case"] for one in found["not_compared"]} == {"Replay m"}
-    assert "no turn has values of both sides" in found["not_compared"][0]["why"]
+    comparison = json.loads(compare("old", "new", "--json").stdout)
+    assert [row["case"] for row in comparison["verdicts"]] == ["Replay n"]
+    assert {row["case"] for row in comparison["not_compared"]} == {"Replay m"}
+    assert "no turn has values of both sides" in comparison["not_compared"][0]["why"]
 
 
 def test_history_is_no_part_of_turns(site: Path) -> None:
@@ -136,6 +136,6 @@ def test_sides_on_two_partitions_are_compared_where_asked(site: Path) -> None:
     done = compare("old", "new", "--fail-below", "10%")
     assert done.exit_code == 3
     said("compared-replay-replica-star", words(done))
-    found = verdict("--across", "place.partition")
-    assert (found["state"], found["partition"], found["nights"]) == (SLOWER, None, [8, 8])
+    row = verdict("--across", "place.partition")
+    assert (row["state"], row["partition"], row["nights"]) == (SLOWER, None, [8, 8])
     assert compare("old", "new", "--across", "place").exit_code == 0

@@ -35,19 +35,19 @@ ODD: list[Any] = [None, True, 0, -1, 1.5, "", "x", "a b", [], {}, [1], {"a": 1},
 def places(value: Any, depth: int = 0) -> list[tuple[Any, Any]]:
     """Containers and the key of each value in them; a few of each list."""
     items = list(value.items()) if isinstance(value, dict) else list(enumerate(value))[:2]
-    found = [(value, key) for key, _ in items]
+    spots = [(value, key) for key, _ in items]
     for _, inner in items:
         if isinstance(inner, dict | list):
-            found += places(inner, depth + 1)
-    return found
+            spots += places(inner, depth + 1)
+    return spots
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(ROOT)))
 def test_documents_and_what_is_wrong_with_edited_ones(path: Path) -> None:
     row = json.loads(path.read_text(encoding="utf-8"))
-    found = SCHEMAS[row["schema"]]
-    fast = validator(found)
-    slow = jsonschema.Draft202012Validator(found)
+    document_schema = SCHEMAS[row["schema"]]
+    fast = validator(document_schema)
+    slow = jsonschema.Draft202012Validator(document_schema)
     if fast(row):
         schema.check(row, str(path))
     else:

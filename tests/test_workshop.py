@@ -27,11 +27,11 @@ def test_every_case_has_its_logs() -> None:
 
 @pytest.mark.parametrize("log", RECORDED, ids=[p.name for p in RECORDED])
 def test_the_description_is_the_truth(log: Path) -> None:
-    found = compared(log, BY_NAME[log.name.partition(".")[0]])
-    wrong = {f"{m.stream} {m.quantity}": m for m in found if m.verdict == "wrong"}
-    known = known_wrong(log.stem)
-    assert {key: m for key, m in wrong.items() if key not in known} == {}
-    assert [key for key in known if key not in wrong] == []
+    measures = compared(log, BY_NAME[log.name.partition(".")[0]])
+    wrong = {f"{m.stream} {m.quantity}": m for m in measures if m.verdict == "wrong"}
+    expected_wrong = known_wrong(log.stem)
+    assert {key: m for key, m in wrong.items() if key not in expected_wrong} == {}
+    assert [key for key in expected_wrong if key not in wrong] == []
 
 
 def test_no_log_names_this_machine() -> None:
@@ -81,8 +81,8 @@ def test_a_trace_is_added_up_by_marks() -> None:
 
 def test_a_trace_without_marks_is_added_up_by_names() -> None:
     patterns = {"out": r"out\.\d"}
-    made: list[Event] = list(events(TRACE.splitlines(), 0, "/w"))
-    truth = told([e for e in made if e.what != "rename"], 4, patterns, {})
+    trace_events: list[Event] = list(events(TRACE.splitlines(), 0, "/w"))
+    truth = told([e for e in trace_events if e.what != "rename"], 4, patterns, {})
     assert truth.streams["out:write"]["dumps"] == [250]
     assert truth.streams["out:write"]["opens"] == 1
 
