@@ -94,9 +94,8 @@ def test_requests_are_counted(place: Path) -> None:
         assert numbers == wanted
         assert (kinds["write"]["bytes"], request_counts["unaligned_writes"]) == (4197, 2)
         assert kinds["write"]["waited_s"] >= 3e-3
-        assert (
-            json.loads(counts.read_text()) == request_counts
-        )  # looking at the counts is no request
+        # looking at the counts is no request
+        assert json.loads(counts.read_text()) == request_counts
         assert sorted(p.name for p in mount.iterdir()) == ["a"]
         with pytest.raises(PermissionError), counts.open("w") as file:
             file.write("{}")

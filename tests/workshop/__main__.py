@@ -34,9 +34,9 @@ def record(cases: Sequence[Case]) -> None:
 
 def compare(cases: Sequence[Case]) -> None:
     for log, case in _logs(cases):
-        found = compared(log, case)
-        print(f"{log.name}: {sum(m.right for m in found)} of {len(found)} right")
-        for m in found:
+        measures = compared(log, case)
+        print(f"{log.name}: {sum(m.right for m in measures)} of {len(measures)} right")
+        for m in measures:
             if not m.right:
                 print(
                     f"    {m.verdict}: {m.stream} {m.quantity} {m.truth} described as "

@@ -136,8 +136,8 @@ def _name(stream: Stream, case: Case) -> str:
     for name, pattern in case.patterns.items():
         if re.fullmatch(pattern, last.replace("*", "1")):
             return name
-    found = re.match(r"[a-z]+", last)
-    return found[0] if found else last
+    prefix = re.match(r"[a-z]+", last)
+    return prefix[0] if prefix else last
 
 
 def _names(stream: Stream, ranks: int) -> int:
@@ -153,7 +153,7 @@ def _names(stream: Stream, ranks: int) -> int:
 
 def _files(stream: Stream, dump: Any, ranks: int) -> int:
     """Files of one dump."""
-    found: set[tuple[int, int]] = set()
+    files: set[tuple[int, int]] = set()
     for variable in dump.variables:
         rank = 0
         for count, rows in variable.rank_runs(ranks):
@@ -161,9 +161,9 @@ def _files(stream: Stream, dump: Any, ranks: int) -> int:
                 group = {"shared": 0, "file-per-process": r}.get(stream.layout)
                 if group is None:
                     group = r * (stream.groups or 1) // ranks
-                found.add((variable.file, group))
+                files.add((variable.file, group))
             rank += count
-    return len(found)
+    return len(files)
 
 
 def _ranks(stream: Stream, ranks: int) -> int:
@@ -185,49 +185,51 @@ def synced_every(stream: Stream) -> int | None:
 
 def _operations(stream: Stream, what: str, ranks: int) -> int:
     """Operations without bytes of a kind that a stream has."""
-    found = sum(d.count * o.count for d in stream.steps for o in d.operations if o.kind == what)
+    operations = sum(
+        d.count * o.count for d in stream.steps for o in d.operations if o.kind == what
+    )
     if what == "rename" and stream.backup:
         files = 1 if stream.layout == "shared" else _ranks(stream, ranks)
-        found += (sum(d.count for d in stream.steps) - stream.names) * files
+        operations += (sum(d.count for d in stream.steps) - stream.names) * files
     if what == "sync":
         for dump in stream.steps:
             if every := synced_every(stream):
-                found += dump.count * (dump.bytes // every)
+                operations += dump.count * (dump.bytes // every)
             elif stream.sync:
-                found += dump.count * _ranks(stream, ranks)
-    return found
+                operations += dump.count * _ranks(stream, ranks)
+    return operations
 
 
-def _note(made: Workload, streams: list[Stream], quantity: str) -> str:
+def _note(workload: Workload, streams: list[Stream], quantity: str) -> str:
     """Where the description says of these streams that this quantity may be wrong."""
     for stream in streams:
-        for note in made.source.notes:
+        for note in workload.source.notes:
             if note.startswith(f"{stream.name}:") and any(
                 quantity in about and re.search(pattern, note) for pattern, about in ADMITS
             ):
                 return note
         if quantity not in DUMPS:
             continue
-        for entry in made.provenance:  # of the number and the sizes of the dumps
-            if entry.path == f"/streams/{made.streams.index(stream)}/dumps" and (
+        for entry in workload.provenance:  # of the number and the sizes of the dumps
+            if entry.path == f"/streams/{workload.streams.index(stream)}/dumps" and (
                 entry.confidence == "guess"
             ):
                 return f"{entry.path}: {entry.confidence}, {entry.how}"
     return ""
 
 
-def _of_stdio(made: Workload, quantity: str) -> str:
+def _of_stdio(workload: Workload, quantity: str) -> str:
     """The note that Darshan does not see all that stdio does."""
     if quantity not in STDIO:
         return ""
-    return next((n for n in made.source.notes if "moved more through stdio" in n), "")
+    return next((n for n in workload.source.notes if "moved more through stdio" in n), "")
 
 
-def _missing(made: Workload, what: str) -> str:
+def _missing(workload: Workload, what: str) -> str:
     """The note on calls or operations that the workload leaves out."""
     counter = {"sync": r"SYNCS|FLUSHES", "stat": "STATS", "opens": "OPENS"}.get(
         what, "READS|WRITES"
     )
     word = {"sync": "flushes"}.get(what, what)
     differ = rf"Contradicted: .*({counter})|(?i:{word}.*\b(not|no)\b|\b(not|no)\b.*{word})"
-    return next((n for n in made.source.notes if re.search(differ, n)), "")
+    return next((n for n in workload.source.notes if re.search(differ, n)), "")

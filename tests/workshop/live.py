@@ -99,11 +99,11 @@ def record(case: Case, runtime: str, dxt: bool, log: Path) -> Truth:
     }
     script = f'rank=${{OMPI_COMM_WORLD_RANK:-0}}; exec {strace} {preload} "$@"'
     run(case, ["sh", "-c", script, "sh"], variables)
-    found: list[Event] = []
+    calls: list[Event] = []
     for rank in range(case.ranks):
         with (traces / str(rank)).open(errors="replace") as lines:
-            found += events(lines, rank, str(folder))
-    truth = told(found, case.ranks, case.patterns, case.steps)
+            calls += events(lines, rank, str(folder))
+    truth = told(calls, case.ranks, case.patterns, case.steps)
     shutil.rmtree(folder)
     neutral(raw, log)
     return truth

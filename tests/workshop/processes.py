@@ -45,13 +45,13 @@ def record(runtime: str, target: Path) -> Truth:
         variables = {**os.environ, **environment}
         started.append(subprocess.Popen(command, cwd=folder, env=variables))
     assert [process.wait() for process in started] == [0] * COUNT
-    found = []
+    calls = []
     for n in range(COUNT):
         with (traces / f"{n}").open(errors="replace") as lines:
-            found += events(lines, n, str(folder))
+            calls += events(lines, n, str(folder))
         neutral(raw / f"{n}.darshan", target / f"{n}.darshan")
     shutil.rmtree(folder)
-    return told(found, COUNT, {}, {})
+    return told(calls, COUNT, {}, {})
 
 
 if __name__ == "__main__":

@@ -53,32 +53,34 @@ def play(log: Path, case: Case, runtime: str) -> dict[str, Any]:
     if done.returncode:
         return {"reason": f"not played: {done.stderr.strip().splitlines()[-1]}"}
     original = observe(log)
-    made = compare(original, observe(replica, original), tolerance_fraction=LIMIT)
-    failures = [f for f in made.failures() if "timeline:" not in f]
+    comparison = compare(original, observe(replica, original), tolerance_fraction=LIMIT)
+    failures = [f for f in comparison.failures() if "timeline:" not in f]
     failures += [
         f"{name}: {m.quantity}: {m.original} became {m.replica} ({m.error:+.1%})"
-        for name, m in made.rows()
+        for name, m in comparison.rows()
         if m.quantity == "timeline" and m.error is not None and abs(m.error) > LIMIT_FRACTION
     ]
     rows = [
         [layer.name, m.quantity, m.original, m.replica, round(m.error, 4)]
-        for layer in made.layers
+        for layer in comparison.layers
         for m in layer.measures
         if m.error is not None
     ]
     shutil.rmtree(folder)
     dumps = sum(
         int(m.replica.replace(",", ""))
-        for pair in made.pairs
+        for pair in comparison.pairs
         for m in pair.measures
         if m.quantity == "dumps"
     )
     return {"dumps": dumps, "failures": failures, "rows": rows}
 
 
-def save(found: dict[str, Any], target: Path) -> None:
+def save(replicas: dict[str, Any], target: Path) -> None:
     """Merge these replicas into the file of all."""
-    known = json.loads(target.read_text()) if target.exists() else {}
-    known.update(found)
-    lines = [f" {json.dumps(name)}: {json.dumps(known[name])}" for name in sorted(known)]
+    all_replicas = json.loads(target.read_text()) if target.exists() else {}
+    all_replicas.update(replicas)
+    lines = [
+        f" {json.dumps(name)}: {json.dumps(all_replicas[name])}" for name in sorted(all_replicas)
+    ]
     target.write_text("{\n" + ",\n".join(lines) + "\n}\n")

@@ -45,7 +45,7 @@ class Described:
 
     case: Case
     log: Path
-    found: Sequence[Measure]
+    measures: Sequence[Measure]
     worst: str
     replica: dict[str, Any]
     failures: Sequence[str]
@@ -54,44 +54,47 @@ class Described:
 def described() -> list[Described]:
     """All logs, with DXT and without."""
     replicas = json.loads(REPLAYED.read_text()) if REPLAYED.exists() else {}
-    made = []
+    descriptions = []
     for case, ending in itertools.product(CASES, ("", ".dxt")):
         log = LOGS / f"{case.name}{ending}.darshan"
-        found, replica = compared(log, case), replicas.get(log.stem, {})
+        measures, replica = compared(log, case), replicas.get(log.stem, {})
         failures = replica.get("failures", [replica.get("reason", "not played")])
-        made.append(
+        descriptions.append(
             Described(
                 case=case,
                 log=log,
-                found=found,
-                worst=min((m.verdict for m in found), key=("wrong", "noted", "right").index),
+                measures=measures,
+                worst=min((m.verdict for m in measures), key=("wrong", "noted", "right").index),
                 replica=replica,
                 failures=[f.rstrip(".") for f in failures],
             )
         )
-    return made
+    return descriptions
 
 
-def counts(made: Sequence[Described]) -> tuple[Counter[str], Counter[str], Counter[str]]:
+def counts(descriptions: Sequence[Described]) -> tuple[Counter[str], Counter[str], Counter[str]]:
     """Logs and quantities by verdict, and replicas that make what their logs have."""
-    logs = Counter(one.worst for one in made)
-    quantities = Counter(m.verdict for one in made for m in one.found)
-    played = Counter("above" if one.failures else "within 1 %" for one in made)
+    logs = Counter(description.worst for description in descriptions)
+    quantities = Counter(m.verdict for description in descriptions for m in description.measures)
+    played = Counter(
+        "above" if description.failures else "within 1 %" for description in descriptions
+    )
     return logs, quantities, played
 
 
 def page() -> str:
     """The whole page."""
     rows, notes = [], dict[str, int]()
-    made = described()
-    logs, count, played = counts(made)
-    for one in made:
-        case, log, found, failures = one.case, one.log, one.found, one.failures
-        reasons = [*_reasons(found, log.stem), *(f"Replica: {f}." for f in failures)]
+    descriptions = described()
+    logs, count, played = counts(descriptions)
+    for description in descriptions:
+        case, log = description.case, description.log
+        measures, failures = description.measures, description.failures
+        reasons = [*_reasons(measures, log.stem), *(f"Replica: {f}." for f in failures)]
         marks = " ".join(f"({notes.setdefault(r, len(notes) + 1)})" for r in reasons)
         rows.append(
             f"| {case.name} | {'dxt' if '.dxt' in log.name else ''} | "
-            f"{' | '.join(_cells(found, one.replica))} | {one.worst} | "
+            f"{' | '.join(_cells(measures, description.replica))} | {description.worst} | "
             f"{'yes' if not failures else 'no'} | {marks} |"
         )
     kinds = [f"| {case.name} | {case.kind} |" for case in CASES]
@@ -122,10 +125,10 @@ def page() -> str:
     return "\n\n".join(part.strip() for part in parts) + "\n"
 
 
-def _reasons(found: Sequence[Measure], stem: str) -> Iterator[str]:
+def _reasons(measures: Sequence[Measure], stem: str) -> Iterator[str]:
     """Why quantities are not right, each once."""
     told: dict[str, list[str]] = {}
-    for m in found:
+    for m in measures:
         if m.verdict != "right":
             text = m.noted or f"Wrong: {known_wrong(stem).get(f'{m.stream} {m.quantity}', '')}."
             told.setdefault(text, []).append(f"{m.stream} {m.quantity}")
@@ -134,7 +137,7 @@ def _reasons(found: Sequence[Measure], stem: str) -> Iterator[str]:
         yield f"{', '.join(names)}: {text}"
 
 
-def _cells(found: Sequence[Measure], replica: dict[str, Any]) -> Iterator[str]:
+def _cells(measures: Sequence[Measure], replica: dict[str, Any]) -> Iterator[str]:
     played = Counter[str]()
     for _, quantity, _, value, _ in replica.get("rows", []):
         if value.replace(",", "").isdigit():
@@ -146,10 +149,10 @@ def _cells(found: Sequence[Measure], replica: dict[str, Any]) -> Iterator[str]:
         "opens": played["opens"],
     }
     for quantity in ("dumps", "bytes", "names", "calls", "opens"):
-        mine = [m for m in found if m.quantity == quantity]
-        some = [f"{sum(m.truth for m in mine):,}", f"{sum(m.described for m in mine):,}"]
+        matches = [m for m in measures if m.quantity == quantity]
+        some = [f"{sum(m.truth for m in matches):,}", f"{sum(m.described for m in matches):,}"]
         last = of_replica.get(quantity)
-        made = [*(some if mine else ["?", "?"]), *([f"{last:,}"] if last else [])]
-        yield " / ".join(made)
-    others = (f"{m.quantity} {m.truth:,} / {m.described:,}" for m in found if m.stream == "all")
+        figures = [*(some if matches else ["?", "?"]), *([f"{last:,}"] if last else [])]
+        yield " / ".join(figures)
+    others = (f"{m.quantity} {m.truth:,} / {m.described:,}" for m in measures if m.stream == "all")
     yield ", ".join(others)

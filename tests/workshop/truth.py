@@ -75,10 +75,10 @@ def events(lines: Iterable[str], rank: int, folder: str) -> Iterator[Event]:
     """The calls of a rank to files below the folder, by relative names, with its marks."""
     stream, dump, seen = "", -1, Counter[str]()
     for time_s, text in _whole(lines):
-        found = _CALL.match(text)
-        if not found:
+        match = _CALL.match(text)
+        if not match:
             continue
-        name, arguments, result = found[1], found[2], int(found[3])
+        name, arguments, result = match[1], match[2], int(match[3])
         texts = _TEXT.findall(arguments)
         if name == "access":
             if texts and texts[0].startswith("@"):
@@ -116,9 +116,9 @@ def _whole(lines: Iterable[str]) -> Iterator[tuple[float, str]]:
     """Calls with their times; those that another thread interrupted are put together."""
     begun: dict[str, tuple[float, str]] = {}
     for line in lines:
-        if not (found := _LINE.match(line.rstrip("\n"))):
+        if not (match := _LINE.match(line.rstrip("\n"))):
             continue
-        thread, time_s, text = found[1], float(found[2]), found[3]
+        thread, time_s, text = match[1], float(match[2]), match[3]
         if start := _UNFINISHED.match(text):
             begun[thread] = time_s, start[1]
         elif end := _RESUMED.match(text):
@@ -139,7 +139,7 @@ def _below(path: str, folder: str) -> str | None:
 
 
 def told(
-    found: Sequence[Event], ranks: int, patterns: Mapping[str, str], steps: Mapping[str, int]
+    calls: Sequence[Event], ranks: int, patterns: Mapping[str, str], steps: Mapping[str, int]
 ) -> Truth:
     """Add up the calls. `patterns` name the streams of a program without marks, `steps` are the
     numbers of time steps of its files that stay open."""
@@ -148,7 +148,7 @@ def told(
     dumps: dict[tuple[str, str], Counter[int]] = {}
     begun = Counter[str]()
     ends: dict[tuple[str, int], int] = {}
-    for event in sorted(found, key=lambda e: e.time_s):
+    for event in sorted(calls, key=lambda e: e.time_s):
         stream, dump = event.stream, event.dump
         if patterns:
             stream = next((s for s, p in patterns.items() if re.fullmatch(p, event.path)), "")
@@ -162,8 +162,10 @@ def told(
         elif event.what not in ("read", "write", "end"):
             operations[event.what] += 1
         for way in ("read", "write"):
-            own = {"create": "write", "open": "read", "end": "read"}.get(event.what, event.what)
-            if own != way:
+            event_way = {"create": "write", "open": "read", "end": "read"}.get(
+                event.what, event.what
+            )
+            if event_way != way:
                 continue
             entry = truth.streams.setdefault(
                 f"{stream}:{way}",
@@ -233,10 +235,10 @@ def _order(offset: int, end: int | None) -> str:
 
 def save(truth: Truth, target: Path) -> None:
     """Write a truth; equal dumps in a row as [number, bytes]."""
-    made = asdict(truth)
-    for entry in made["streams"].values():
+    row = asdict(truth)
+    for entry in row["streams"].values():
         entry["dumps"] = [[len(list(same)), size] for size, same in groupby(entry["dumps"])]
-    lines = json.dumps(made, indent=1).replace("\n     ", " ").replace("\n    ]", " ]")
+    lines = json.dumps(row, indent=1).replace("\n     ", " ").replace("\n    ]", " ]")
     target.write_text(lines + "\n")
 
 
