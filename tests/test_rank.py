@@ -193,7 +193,7 @@ def test_files_of_the_user_are_replaced_only_if_asked(folder: Path, tmp_path: Pa
         path.write_text("mine")
         done = ranked(folder, option, path)
         assert done.exit_code == 2 and path.read_text() == "mine"
-        said("exists-already-choose-another", done.stderr, mine=path)
+        said("exists-already-choose-another", done.stderr, page=path)
         assert ranked(folder, option, path, "--force").exit_code == 0
         assert path.read_text() != "mine"
 
