@@ -339,13 +339,13 @@ def test_names_that_come_again_are_split_once(
     parts.regions[0] = bytearray(names + some * ((64 << 20) // len(some)))
     write_regions(path, parts.header, parts.job, parts.regions, "zlib")
     calls = []
-    split = names_of._split_terminated
+    split = names_of.split_terminated
 
     def counted(data: bytes, order: str) -> tuple[names_of.NameBlock, int]:
         calls.append(len(data))
         return split(data, order)
 
-    monkeypatch.setattr(names_of, "_split_terminated", counted)
+    monkeypatch.setattr(names_of, "split_terminated", counted)
     with open_log(path) as log:
         numbers = {int(n) for ids, _ in log.names() for n in ids}
     assert numbers >= {1, 2, 3} if name else 0 in numbers

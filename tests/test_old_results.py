@@ -36,7 +36,7 @@ def plain(value: Any) -> Any:
 
 def values(case: Case) -> dict[str, Any]:
     """What the page shows of a case, as the golden file has it."""
-    rows = [page._stream_row(case, c, n) for c in case.conditions for n in c.stream_names()]
+    rows = [page.stream_row(case, c, n) for c in case.conditions for n in c.stream_names()]
     verdicts = [metrics.verdict(c) for c in case.conditions]
     figure_ = {
         "places": case.places,
@@ -54,7 +54,7 @@ def values(case: Case) -> dict[str, Any]:
             "processes": [{n: getattr(p, n).tolist() for n in names} for p in parts],
         }
     return figure_ | {
-        "dumps": plain(page._dump_rows(case)),
+        "dumps": plain(page.dump_rows(case)),
         "pauses": plain(list(metrics.kept_pauses(case))),
     }
 

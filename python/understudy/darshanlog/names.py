@@ -58,7 +58,7 @@ def name_blocks(region: Region, order: str, *, counted: bool) -> Iterator[NameBl
 
     A block whose bytes came before is counted and not split again: a few hundred kB can hold GiB
     of them."""
-    split = _split_counted if counted else _split_terminated
+    split = _split_counted if counted else split_terminated
     rest, nothing = b"", NameBlock.of(np.empty(0, np.uint64), [])
     blocks: dict[bytes, tuple[int, int]] = {}  # names of a block, and where its rest begins
     for data in region.blocks(NAMES_BYTES):
@@ -109,7 +109,7 @@ def without_repeats(blocks: Iterable[NameBlock]) -> Iterator[NameBlock]:
             yield block.of_rows(new)
 
 
-def _split_terminated(data: bytes, order: str) -> tuple[NameBlock, int]:
+def split_terminated(data: bytes, order: str) -> tuple[NameBlock, int]:
     """Records of an id (8 bytes) and a name up to a zero byte; and where the rest begins."""
     zeros = np.flatnonzero(np.frombuffer(data, np.uint8) == 0)
     # A zero that is far behind another ends a name, be that other one an end or part of an id.

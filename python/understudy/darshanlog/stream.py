@@ -43,14 +43,15 @@ def _module_of_isal() -> Any:
 _isal = _module_of_isal()
 
 
-def _fast_stream() -> _Stream:
+def fast_stream() -> _Stream:
+    """A decompressor of zlib's format by ISA-L, which is there."""
     stream: _Stream = _isal.IgzipDecompressor(flag=_isal.DECOMP_ZLIB)
     return stream
 
 
-_NEW_STREAM: Mapping[str, Callable[[], _Stream]] = MappingProxyType(
+NEW_STREAM: Mapping[str, Callable[[], _Stream]] = MappingProxyType(
     {
-        "zlib": _fast_stream if _isal else zlib.decompressobj,
+        "zlib": fast_stream if _isal else zlib.decompressobj,
         "bzip2": bz2.BZ2Decompressor,
     }
 )
@@ -89,7 +90,7 @@ class Region:
         self._position = offset
         self._end = offset + length_bytes
         self._taken = taken
-        self._new_stream = _NEW_STREAM.get(compression)  # None: plain bytes
+        self._new_stream = NEW_STREAM.get(compression)  # None: plain bytes
         self._stream: _Stream | None = None  # None between two streams
         self._begin = (offset, b"")  # `_position` and `_pending` at the begin of the stream
         self._inflated = 0  # plain bytes of the stream
@@ -153,7 +154,7 @@ class Region:
         try:
             plain = stream.decompress(self._pending, limit_bytes)
         except (_ISAL_ERROR, zlib.error, OSError, ValueError) as error:
-            if self._new_stream is _fast_stream:
+            if self._new_stream is fast_stream:
                 self._inflate_again()
                 return b""
             raise self.error(f"the compressed data is corrupt: {error}") from error

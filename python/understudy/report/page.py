@@ -333,8 +333,8 @@ def _section(
         added=added,
         pauses=list(metrics.kept_pauses(case)),
         canaries=canaries.canaries(case.conditions),
-        streams=[_stream_row(case, s, n) for s in case.conditions for n in s.stream_names()],
-        dumps=_dump_rows(case) if drawers is not None else [],
+        streams=[stream_row(case, s, n) for s in case.conditions for n in s.stream_names()],
+        dumps=dump_rows(case) if drawers is not None else [],
         dump_count=sum(len(_played(case, name)) for name in _stream_names(case)),
         ranks=[
             row
@@ -347,7 +347,8 @@ def _section(
     )
 
 
-def _stream_row(case: Case, condition: Condition, name: str) -> StreamRow:
+def stream_row(case: Case, condition: Condition, name: str) -> StreamRow:
+    """The row of a stream of a condition: bytes, error and bandwidth over its runs."""
     played = condition.stream(name)
     return StreamRow(
         condition=condition,
@@ -361,7 +362,8 @@ def _stream_row(case: Case, condition: Condition, name: str) -> StreamRow:
     )
 
 
-def _dump_rows(case: Case) -> list[DumpRow]:
+def dump_rows(case: Case) -> list[DumpRow]:
+    """The rows of the dumps of all streams of a case."""
     streams = {s.name: list(s.expanded()) for s in case.workload.streams}
     scaled = all(map(metrics.is_scaled, case.conditions))
     rows: list[DumpRow] = []
