@@ -19,7 +19,8 @@ from tests.support.programs import Row, damaged, examples, programs
 from understudy.contracts.workload import build, parse
 from understudy.model.scaling import scale
 from understudy.program.calls import calls_of
-from understudy.program.opens import opens_of, prepared_opens
+from understudy.program.needs import needs
+from understudy.program.opens import files_of, opens_of, prepared_opens
 from understudy.program.predicted_counters import predict
 from understudy.program.sizes import bytes_of
 from understudy.program.syncs import syncs_of
@@ -63,6 +64,29 @@ def test_both_refuse_the_same_of_what_is_damaged_by_one_message() -> None:
 
     alike()
     assert min(counts[True], counts[False]) > 20
+
+
+def renamed(value: Any, key: str = "") -> Any:
+    """The document with other names of its sets."""
+    if isinstance(value, dict):
+        return {k: renamed(v, k) for k, v in value.items()}
+    if isinstance(value, list):
+        return [renamed(v, key) for v in value]
+    is_set = isinstance(value, str) and key in ("open", "each_file", "calls", "set")
+    return f"of-{value}" if is_set else value
+
+
+@examples(200)
+@given(programs())
+def test_a_set_may_have_any_name(row: Row) -> None:
+    sets = [each | {"name": f"of-{each['name']}"} for each in row["sets"]]
+    other = renamed(row) | {"sets": sets}
+    assert answers([other]) == ["ok"]
+    program, named = build(row, "drawn").program, build(other, "drawn").program
+    assert needs(named) == needs(program)
+    assert [files_of(s, row["ranks"]) for s in named.streams] == [
+        files_of(s, row["ranks"]) for s in program.streams
+    ]
 
 
 @examples(300)

@@ -24,7 +24,7 @@ def needs(program: Program) -> dict[str, frozenset[str]]:
 
 
 def _needs(stream: Stream, streams: Sequence[Stream]) -> Iterator[str]:
-    owner = next(t for t in streams if t.name == stream.set.name)
+    owner = next(t for t in streams if t.set.name == stream.set.name)
     opens = list(opening(stream))
     owns_files, last = owner is stream, borrows(stream)
     again = stream.set.names is not None and contents(stream) > stream.set.names

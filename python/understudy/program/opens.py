@@ -56,7 +56,7 @@ def ranks_of_files(stream: Stream, ranks: int) -> int:
 
 def _fresh(stream: Stream, ranks: int) -> tuple[int, int]:
     """Files that no content had before, and the ranks that open each."""
-    if stream.set.name != stream.name:
+    if stream.base is not None:
         return 0, 0
     if stream.set.tree is not None:
         return stream.set.tree.files, stream.set.tree.files
