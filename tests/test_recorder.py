@@ -185,7 +185,9 @@ def test_below_takes_a_directory(tmp_path: Path) -> None:
     trace = encoder.write(tmp_path / "t", [calls])
     workload = recorder.read(trace, below=("/scratch",))
     assert "read 512 at 0" not in calls_made(workload) and workload.source is not None
-    assert "1 file of other directories (512 B read)" in " ".join(workload.source.notes)
+    assert "1 file of other directories (512 B read, 0 B written)" in " ".join(
+        workload.source.notes
+    )
     assert "read 512 at 0" in calls_made(recorder.read(trace))
 
 

@@ -322,8 +322,30 @@ def test_only_files_below_the_directory_count() -> None:
     text += '7 1.1 openat(AT_FDCWD</d>, "/e/b", O_RDONLY) = 4</e/b> <0.000001>\n'
     text += '7 1.1 read(4</e/b>, ""..., 10) = 10 <0.000001>\n'
     assert kinds(traced(text)) == ["open"]
-    assert traced(text).elsewhere == {"/e/b": 10}
+    assert traced(text).elsewhere == {"/e/b": [10, 0]}
     assert kinds(traced(text, "/d", "/e")) == ["open", "open", "read"]
+
+
+@pytest.mark.parametrize(
+    ("path", "written", "elsewhere"),
+    [
+        ("/srv/b", True, [4, 7]),
+        ("/var/tmp/b", True, [4, 7]),  # what is written is data, wherever it is
+        ("/dev/shm/b", True, [4, 7]),
+        ("/variable/b", False, [4, 0]),
+        ("/usr/lib/b", False, None),
+        ("/dev/null", True, None),
+        ("/proc/self/b", True, None),
+    ],
+)
+def test_bytes_of_other_directories_are_counted(
+    path: str, written: bool, elsewhere: list[int] | None
+) -> None:
+    text = opened("a", "O_RDONLY")
+    text += f'7 1.1 openat(AT_FDCWD</d>, "{path}", O_RDWR) = 4<{path}> <0.000001>\n'
+    text += f'7 1.2 write(4<{path}>, ""..., 7) = 7 <0.000001>\n' * written
+    text += f'7 1.3 read(4<{path}>, ""..., 9) = 4 <0.000001>\n'
+    assert traced(text).elsewhere == ({path: elsewhere} if elsewhere else {})
 
 
 def test_what_two_ranks_wrote_is_read_in_the_next_step(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ One file because every call looks at the same names and handles, and changes the
 
 import math
 import posixpath
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 from typing import Any
@@ -30,10 +30,9 @@ from understudy.tracing.vocabulary import (
     MAX_CALL_BYTES,
     RANKS,
     RECURRING,
-    SYSTEM,
     WITH_AT,
-    data_path,
     flag_words,
+    is_data,
     working_directory,
 )
 
@@ -53,7 +52,8 @@ class Processes:
         self.system_calls = TracedCalls()
         self.files: list[File] = []
         self.left_out: Counter[str] = Counter()
-        self.elsewhere: Counter[str] = Counter()  # bytes read, by the path of the file
+        # Bytes read and written of files of other directories.
+        self.elsewhere: defaultdict[str, list[int]] = defaultdict(lambda: [0, 0])
         self.calls: Counter[int] = Counter()  # of each rank, those that do not count included
         self._special: set[str] = set()  # pipes, devices, links to files that do not count
         self._placed = False
@@ -282,8 +282,8 @@ class Processes:
         if name is None and target and not line.error and self._counts(process, target):
             name = target if target not in self._special else None
         if name is None:
-            if line.path and not line.error and not line.path.startswith(SYSTEM):
-                self.elsewhere[line.path] += 0
+            if line.path and not line.error:
+                self.moved_elsewhere(line.path, False, 0)
             return
         words = set(CREAT if line.name == "creat" else flag_words(arguments[k + 1]))
         access = ["read"] if "O_RDONLY" in words else ["write"]
@@ -381,13 +381,18 @@ class Processes:
         if descriptor is None or line.result is None or line.result < 0:
             if descriptor is not None:
                 self.left_out[f"{line.name}: {line.error}"] += 1
-            elif reads and line.result and (where := data_path(arguments[0])):
-                self.elsewhere[where] += line.result
+            elif line.result:
+                self.moved_elsewhere(path_of(arguments[0]) or "", not reads, line.result)
             return
         plain = line.name in ("read", "pread64", "pread")
         asked = min(number(arguments[2]), MAX_CALL_BYTES) if plain else line.result
         at = number(arguments[3]) if line.name.startswith("p") and len(arguments) > 3 else None
         self._moved(process, line, descriptor, reads, asked, line.result, at)
+
+    def moved_elsewhere(self, path: str, written: bool, moved: int) -> None:
+        """Count bytes of a file that is below none of the directories."""
+        if path in self.elsewhere or is_data(path, written):
+            self.elsewhere[path][written] += moved
 
     def _moved(
         self,

@@ -130,9 +130,10 @@ def of_processes(
     }
     all_notes = [*notes, *left_out(traced.left_out)]
     if traced.elsewhere:
+        read, written = map(sum, zip(*traced.elsewhere.values(), strict=True))
         all_notes.append(
             f"Not played: calls on {plural(len(traced.elsewhere), 'file')} of other directories "
-            f"({size(sum(traced.elsewhere.values()))} read); --below DIRECTORY takes those."
+            f"({size(read)} read, {size(written)} written); --below DIRECTORY takes those."
         )
     return workload_of(
         identifier(name),

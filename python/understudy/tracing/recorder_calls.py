@@ -34,7 +34,6 @@ NAMES = (
     *("mkdir", "rmdir", "unlink", "remove", "rename", "link", "access", "stat", "lstat"),
     *("__xstat", "__lxstat", "truncate", "chmod", "chown", "lchown"),
 )
-_SYSTEM = tuple(f"{root}/" for root in SYSTEM)
 _AT = {"fread": 3, "fwrite": 3, "__fxstat": 1, "__xstat": 1, "__lxstat": 1}  # the name's argument
 
 
@@ -63,7 +62,7 @@ def _names(name: str, arguments: tuple[str, ...]) -> list[str]:
 
 
 def _of_system(name: str) -> bool:
-    return f"{name}/".startswith(_SYSTEM)
+    return f"{name}/".startswith(SYSTEM)
 
 
 def lines(trace: Trace, traced: Processes) -> Iterator[Line]:
@@ -115,8 +114,9 @@ class Caller:
         names = _names(call.name, call.arguments)
         try:
             if not names or not self._counts(names[0]):
-                if name in MOVES and "read" in name and not _of_system(names[0]):
-                    self._traced.elsewhere[names[0]] += _asked(call, name)
+                if name in MOVES:
+                    moved = _asked(call, name)
+                    self._traced.moved_elsewhere(names[0], "read" not in name, moved)
                 return
             if name in OPENS:
                 yield from self._open(call, name, names[0])

@@ -3,19 +3,9 @@
 from understudy.tracing.lines import path_of
 
 # What the kernel makes up, and what a program is, rather than its data: Darshan leaves these out.
-SYSTEM = (
-    "/etc",
-    "/dev",
-    "/usr",
-    "/bin",
-    "/boot",
-    "/lib",
-    "/opt",
-    "/sbin",
-    "/sys",
-    "/proc",
-    "/var",
-)
+KERNEL = ("/dev/", "/proc/", "/sys/")
+SYSTEM = (*KERNEL, "/bin/", "/boot/", "/etc/", "/lib/", "/opt/", "/sbin/", "/usr/", "/var/")
+MEMORY = "/dev/shm/"  # a file system among devices
 MAX_CALL_BYTES = 0x7FFFF000  # that Linux moves in one call, whatever it is asked for
 RANKS = ("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID", "MV2_COMM_WORLD_RANK")
 # Errors that come back where files are as they were.
@@ -42,10 +32,13 @@ FLAGS = {
 }
 
 
-def data_path(descriptor: str) -> str | None:
-    """The path of a descriptor that is none of the system's."""
-    path = path_of(descriptor) or ""
-    return path if path.startswith("/") and not path.startswith(SYSTEM) else None
+def is_data(path: str, written: bool) -> bool:
+    """True if a file holds data of a program: one that it writes, wherever it is, or that is below
+    none of the system's directories."""
+    whole = f"{path}/"
+    if not path.startswith("/") or (whole.startswith(KERNEL) and not whole.startswith(MEMORY)):
+        return False
+    return written or not whole.startswith(SYSTEM)
 
 
 def flag_words(flags: str) -> list[str]:
