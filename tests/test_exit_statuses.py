@@ -4,6 +4,7 @@ import ast
 import inspect
 import os
 import re
+import signal
 import subprocess
 import textwrap
 from collections.abc import Callable, Iterator
@@ -13,6 +14,7 @@ from typing import Any
 
 import click
 import pytest
+from click.testing import CliRunner
 
 from understudy import cli
 from understudy.judge.comparison.case_comparison import Comparison
@@ -134,3 +136,13 @@ def test_cron_mails_what_failed_and_else_nothing(failing: str, tmp_path: Path) -
         assert words in done.stdout, "all of it ran"
     assert (tmp_path / "posted").read_text().endswith("http://hooks.example/storage\n")
     assert not list(tmp_path.glob("tmp.*"))
+
+
+def test_an_interrupt_is_no_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("understudy.records.index.of_folder", interrupted)
+    words = ["trend", "--fail", "--system", "sample", "--folder", "."]
+    done = CliRunner().invoke(cli.main, words)
+    assert (done.exit_code, done.stderr) == (128 + signal.SIGINT, "understudy: ended by SIGINT\n")

@@ -5,6 +5,7 @@ import errno
 import importlib.util
 import os
 import pkgutil
+import signal
 import sys
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
@@ -139,6 +140,9 @@ class CommandDirectory(click.Group):
         except UnderstudyError as error:
             print_error(error)
             ctx.exit(UNUSABLE)
+        except KeyboardInterrupt:  # click's status for it is that of a verdict
+            tell("ended by SIGINT")
+            ctx.exit(128 + signal.SIGINT)
         except OSError as error:  # of standard output: those of files are told by the commands
             if error.filename is not None or error.errno == errno.EPIPE:
                 raise
