@@ -140,6 +140,16 @@ def test_references_demand_nothing_that_the_cache_may_serve(tmp_path: Path, fsyn
         assert fsync or "may come from the page cache: flush" in str(values[name].refused)
 
 
+def test_references_come_from_no_run_that_wrote_wrong_bytes(tmp_path: Path) -> None:
+    good, spoiled = of_player(tmp_path, fsync=True), of_player(tmp_path, fsync=True, verify=True)
+    for run in spoiled[:3]:
+        assert run.measurement is not None
+        run.measurement["verification"]["wrong_bytes"] = 5
+    [case] = site_references.cases([*good, *spoiled[:3]])
+    assert (len(case.used), len(case.failed)) == (7, 3)
+    said("b-read-back-differ", str(spoiled[0].fault))
+
+
 def test_a_volume_below_the_memory_of_the_nodes_is_warned_of(tmp_path: Path) -> None:
     large = of_player(tmp_path, memory_bytes=1 << 20, fsync=True)
     assert finding(tmp_path, large, at_least="1 MiB/s", workload=NAME).warning == ""

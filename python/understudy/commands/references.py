@@ -62,8 +62,8 @@ def command(
     if future:
         _say(f"left out: dated in the future: {'; '.join(future)}")
     cases = site_references.cases(chosen)
-    for run in (run for run in chosen if run.failed):
-        _say(f"left out: failed: {run.identity.case} of {run.identity.time}: {run.failure}")
+    for run in (run for run in chosen if run.fault):
+        _say(f"left out: failed: {run.identity.case} of {run.identity.time}: {run.fault}")
     if not cases:
         systems = sorted({run.place.system for _, run in all_runs if run.place.system})
         raise UnderstudyError(

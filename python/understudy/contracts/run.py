@@ -143,6 +143,15 @@ class Run:
             return f"it ended with status {self.producer.exit_status}"
         return "it left no measurement" if self.measurement is None else None
 
+    @property
+    def fault(self) -> str | None:
+        """Why its speed counts for nothing, None where it does: it failed, or wrote or read wrong
+        bytes, however fast it was."""
+        wrong = ((self.measurement or {}).get("verification") or {}).get("wrong_bytes")
+        if self.failure is None and wrong:
+            return f"{wrong:,} B read back differ from what was written"
+        return self.failure
+
 
 def load(path: Path) -> Run:
     """The record in a file; one of an earlier version is brought into the form of today."""

@@ -338,7 +338,7 @@ def _read_all(paths: Sequence[Path]) -> Iterator[_Rows]:
 
 
 def _run_row(run: Run, condition: str) -> tuple[Any, ...]:
-    identity, place, producer, failure = run.identity, run.place, run.producer, _failure(run)
+    identity, place, producer, failure = run.identity, run.place, run.producer, run.fault
     return (
         identity.id,
         identity.time,
@@ -369,14 +369,6 @@ def _run_row(run: Run, condition: str) -> tuple[Any, ...]:
 
 def _text(value: Any) -> str | None:
     return None if value is None else str(value)
-
-
-def _failure(run: Run) -> str | None:
-    """A run that wrote or read wrong bytes failed, however fast it was."""
-    checked = (run.measurement or {}).get("verification") or {}
-    if run.failure is None and (wrong := checked.get("wrong_bytes")):
-        return f"{wrong:,} B read back differ from what was written"
-    return run.failure
 
 
 def _ranks(run: Run) -> int | None:

@@ -115,7 +115,7 @@ def cases(all_runs: Iterable[Run]) -> list[Case]:
         if not words or not run.place.system or not run.identity.session:
             continue
         place = f"{run.place.system}:{run.place.partition}"
-        if run.failed:
+        if run.fault:
             failed.setdefault((words[0], place, run.identity.case), []).append(run)
         elif any(values(run)):
             grouped.setdefault((words[0], place, condition(run)), []).append(run)
