@@ -177,6 +177,8 @@ static json_t *dump_of(const struct und_run *run, const struct und_event *event,
             *elapsed_s = outcome->phases[p].last_end_s;
         json_array_append_new(phases, phase_of(names[p], &outcome->phases[p]));
     }
+    if (start_s < 0) /* no call: it is where the schedule has it */
+        start_s = event->time_s;
     put(object, "dump", json_integer(event->dump));
     put(object, "scheduled_s", json_real(event->time_s));
     put(object, "start_s", json_real(start_s));
