@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 
 from tests import call_logs
-from tests.support import call_lines
+from tests.support import call_lines, player
 from tests.support.programs import HEADER, Row, examples, programs
 from understudy.contracts.workload import build, load
 from understudy.paths import where
@@ -72,6 +72,24 @@ def test_a_content_of_operations_alone_has_no_files_that_stay_open(tmp_path: Pat
     }
     logs = call_logs.played(json.dumps(row), 2, tmp_path)
     assert call_logs.difference(build(row, "row").program, logs) == ""
+
+
+def test_a_dump_without_calls_is_when_it_was_due(tmp_path: Path) -> None:
+    bodies = [["begin", {"open": "s0", "mode": "keep"}, {"write": "v"} | VARIABLE]]
+    bodies += [["begin"]] * 3
+    row = HEADER | {
+        "ranks": 1,
+        "scaling": {"rule": "none", "from_ranks": 1},
+        "sets": [{"name": "s0", "of": "all ranks", "index": 2}],
+        "streams": [
+            {"name": "s0", "role": "output", "method": "posix", "close_last": True}
+            | {"steps": [{"at": k, "do": body} for k, body in enumerate(bodies)]}
+        ],
+    }
+    (tmp_path / "w.json").write_text(json.dumps(row))
+    played = player.play(tmp_path / "w.json", 1, tmp_path / "data", "--time-scale", "0.01")
+    [_, dump, *_] = played.repetitions[0].streams[0].dumps
+    assert (dump.start_s, dump.elapsed_s, dump.phases) == (0.01, 0.0, ())
 
 
 DATA = re.compile(r"(s\d+)(?!\.made)(\..*)?")

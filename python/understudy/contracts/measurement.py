@@ -85,7 +85,10 @@ class DumpResult:
 
     @property
     def elapsed_s(self) -> float:
-        """First start to last end of any phase on any rank: open to close, as IOR counts."""
+        """First start to last end of any phase on any rank: open to close, as IOR counts. 0 of a
+        dump without calls."""
+        if not self.phases:
+            return 0.0
         return max(p.last_end_s for p in self.phases) - min(p.first_start_s for p in self.phases)
 
     @property

@@ -78,7 +78,9 @@ def _dump_times(mark: Mark, run: Run, measurement: Measurement) -> Iterator[floa
 
 def _rank_times(mark: Mark, run: Run, measurement: Measurement) -> Iterator[float]:
     """The same of the seconds that the slowest rank spent in one phase of a dump."""
-    yield from _quantile(mark, measurement, lambda dump: max(p.rank_s.max for p in dump.phases))
+    yield from _quantile(
+        mark, measurement, lambda dump: max((p.rank_s.max for p in dump.phases), default=0.0)
+    )
 
 
 def _quantile(
