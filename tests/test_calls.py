@@ -56,37 +56,32 @@ def test_the_player_makes_the_calls_of_the_program(row: Row) -> None:
     assert removed(logs) == expected_removals(row), text_of(program)
 
 
-def test_a_content_of_operations_alone_has_no_files_that_stay_open(tmp_path: Path) -> None:
-    """Nothing is closed behind it, and its operations are on files of their own."""
-    file = [{"open": "s0", "mode": "keep"}, {"write": "v"} | VARIABLE]
-    operates = [{"operate": kind, "runs": [[2, 1]]} for kind in ("open", "seek")]
-    bodies = [["begin", *file], ["begin", *operates], ["begin", *file], ["begin", *file]]
-    row = HEADER | {
-        "ranks": 2,
-        "scaling": {"rule": "none", "from_ranks": 2},
+WRITES = [{"open": "s0", "mode": "keep"}, {"write": "v"} | VARIABLE]
+
+
+def kept_open(ranks: int, *contents: list[Row]) -> Row:
+    """A stream that closes a content only where the next is written, of two sets of files."""
+    steps = [{"at": k, "do": ["begin", *content]} for k, content in enumerate(contents)]
+    return HEADER | {
+        "ranks": ranks,
+        "scaling": {"rule": "none", "from_ranks": ranks},
         "sets": [{"name": "s0", "of": "all ranks", "index": 2}],
         "streams": [
-            {"name": "s0", "role": "output", "method": "posix", "close_last": True}
-            | {"steps": [{"at": k, "do": body} for k, body in enumerate(bodies)]}
+            {"name": "s0", "role": "output", "method": "posix", "close_last": True, "steps": steps}
         ],
     }
+
+
+def test_a_content_of_operations_alone_has_no_files_that_stay_open(tmp_path: Path) -> None:
+    """Nothing is closed behind it, and its operations are on files of their own."""
+    operates = [{"operate": kind, "runs": [[2, 1]]} for kind in ("open", "seek")]
+    row = kept_open(2, WRITES, operates, WRITES, WRITES)
     logs = call_logs.played(json.dumps(row), 2, tmp_path)
     assert call_logs.difference(build(row, "row").program, logs) == ""
 
 
 def test_a_dump_without_calls_is_when_it_was_due(tmp_path: Path) -> None:
-    bodies = [["begin", {"open": "s0", "mode": "keep"}, {"write": "v"} | VARIABLE]]
-    bodies += [["begin"]] * 3
-    row = HEADER | {
-        "ranks": 1,
-        "scaling": {"rule": "none", "from_ranks": 1},
-        "sets": [{"name": "s0", "of": "all ranks", "index": 2}],
-        "streams": [
-            {"name": "s0", "role": "output", "method": "posix", "close_last": True}
-            | {"steps": [{"at": k, "do": body} for k, body in enumerate(bodies)]}
-        ],
-    }
-    (tmp_path / "w.json").write_text(json.dumps(row))
+    (tmp_path / "w.json").write_text(json.dumps(kept_open(1, WRITES, [], [], [])))
     played = player.play(tmp_path / "w.json", 1, tmp_path / "data", "--time-scale", "0.01")
     [_, dump, *_] = played.repetitions[0].streams[0].dumps
     assert (dump.start_s, dump.elapsed_s, dump.phases) == (0.01, 0.0, ())

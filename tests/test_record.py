@@ -18,7 +18,7 @@ from understudy.cli import UNUSABLE, main
 from understudy.contracts.workload import load
 from understudy.darshanlog import open_log
 from understudy.paths import ROOT
-from understudy.reframe.session.workloads_to_play import describe
+from understudy.reframe.session.replica_workloads import describe
 
 REFUSED = "strace: ptrace(PTRACE_SEIZE, 7): Operation not permitted"
 LOG = ROOT / "traces" / "mphys_dyn.darshan"

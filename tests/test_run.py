@@ -21,7 +21,7 @@ from understudy.darshanlog import synthetic
 from understudy.errors import UnderstudyError
 from understudy.paths import ROOT
 from understudy.readers import darshan
-from understudy.reframe.session import workloads_to_play as play
+from understudy.reframe.session import replica_workloads
 
 SMALL = TRACES / "trap_crash_merged.darshan"
 Row = dict[str, str]
@@ -82,17 +82,17 @@ def test_a_log_that_is_too_large_is_named(tmp_path: Path) -> None:
 def test_the_limit_is_an_option(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     described = darshan.read(log_of(tmp_path / "large.darshan", 16, 2), name="large")
     assert described.bytes > 16 << 31
-    most = play.most_bytes((), "serial")
-    fitted = play.fit(described, 64, most)
+    most = replica_workloads.most_bytes((), "serial")
+    fitted = replica_workloads.fit(described, 64, most)
     assert (fitted.name, most) == ("large-weak-1", 4 << 30)
     assert 2 << 30 <= fitted.bytes <= most
     told = capsys.readouterr().err
     said("large-moves-gib-more", told)
-    more = play.most_bytes(("fsync=1", "max_bytes=100GiB"), "quick")
-    assert play.fit(described, 64, more) is described
-    assert play.fit(described, 8, more).name == "large-strong-4"
+    more = replica_workloads.most_bytes(("fsync=1", "max_bytes=100GiB"), "quick")
+    assert replica_workloads.fit(described, 64, more) is described
+    assert replica_workloads.fit(described, 8, more).name == "large-strong-4"
     with raises(UnderstudyError, "max-bytes-much-expected"):
-        play.most_bytes(("max_bytes=much",), "serial")
+        replica_workloads.most_bytes(("max_bytes=much",), "serial")
 
 
 def test_a_workload_has_the_name_of_its_file(tmp_path: Path) -> None:
@@ -105,7 +105,7 @@ def test_a_workload_has_the_name_of_its_file(tmp_path: Path) -> None:
     ):
         shutil.copy(SMALL, tmp_path / name)
     logs = sorted(tmp_path.iterdir())
-    names = {log.name: name for name, log in play.with_names((*logs, *logs[-1:]), ())}
+    names = {log.name: name for name, log in replica_workloads.with_names((*logs, *logs[-1:]), ())}
     assert names == {
         "5394.darshan": "log",  # the job
         "5394_hull.darshan": "hull",
@@ -113,12 +113,14 @@ def test_a_workload_has_the_name_of_its_file(tmp_path: Path) -> None:
         "crash test.darshan": "crash-test",
         "turbulence-512.darshan": "turbulence-512-2",  # the second time
     }
-    assert [name for name, _ in play.with_names(tuple(logs[:2]), ("a", "b"))] == ["a", "b"]
+    pair = tuple(logs[:2])
+    names_given = [name for name, _ in replica_workloads.with_names(pair, ("a", "b"))]
+    assert names_given == ["a", "b"]
     for given, fault in ((("a",), "one for each of 2"), (("a", "a"), "has this name")):
         with pytest.raises(UnderstudyError, match=fault):
-            list(play.with_names(tuple(logs[:2]), given))
+            list(replica_workloads.with_names(pair, given))
     with pytest.raises(UnderstudyError, match="letters, digits"):
-        list(play.with_names((logs[0],), ("../x",)))
+        list(replica_workloads.with_names((logs[0],), ("../x",)))
 
 
 def test_a_log_that_is_none_leaves_nothing(

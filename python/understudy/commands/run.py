@@ -20,7 +20,7 @@ from understudy.files import write_text
 from understudy.messages import tell
 from understudy.records import reports
 from understudy.reframe.session import live, reframe_process
-from understudy.reframe.session.workloads_to_play import (
+from understudy.reframe.session.replica_workloads import (
     DESK_BYTES,
     describe,
     fit,
