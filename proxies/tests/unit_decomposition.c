@@ -1,5 +1,5 @@
 /* Who owns which bytes: against the plain definition of the contract, element by element. */
-#include "unit.h"
+#include "unit_test.h"
 #include "workload/decomposition.h"
 
 enum { RANKS = 6 };

@@ -1,7 +1,7 @@
 /* Requests, what clients tell in files, and layouts of any bytes. */
 #define _XOPEN_SOURCE 700
 #include "interfaces/layout_request.h"
-#include "unit.h"
+#include "unit_test.h"
 
 #include <errno.h>
 #include <sys/stat.h>

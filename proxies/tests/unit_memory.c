@@ -1,7 +1,7 @@
 #define _XOPEN_SOURCE 700
 /* What memory is available: by the kernel's estimate and by both versions of control groups. */
 #include "programs/replay/memory.h"
-#include "unit.h"
+#include "unit_test.h"
 
 #include <errno.h>
 #include <sys/stat.h>

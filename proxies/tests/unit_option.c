@@ -1,6 +1,6 @@
 /* The options: every kind of value, right and wrong, and the message for each error. */
 #include "options/option.h"
-#include "unit.h"
+#include "unit_test.h"
 #include "workload/workload.h"
 
 enum { MOST_ARGUMENTS = 40 };

@@ -1,5 +1,5 @@
 /* Orders: every thing once, and the orders that are asked for. */
-#include "unit.h"
+#include "unit_test.h"
 #include "workload/order.h"
 
 #include <stdbool.h>

@@ -1,5 +1,5 @@
 /* Contents: the same bytes whatever the transfers, different for every variable, and comparable. */
-#include "unit.h"
+#include "unit_test.h"
 #include "workload/pattern.h"
 
 enum { CAPACITY = 3 * UND_PERIOD / 2 };

@@ -1,6 +1,6 @@
 /* What a terminal acts on or does not show is printed as an escape. */
 #include "text/print.h"
-#include "unit.h"
+#include "unit_test.h"
 
 static const struct {
     const char *text, *escaped;

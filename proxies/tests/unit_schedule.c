@@ -1,7 +1,7 @@
 /* The order of events, and the waiting for them. */
 #include "job/timing.h"
 #include "plan/schedule.h"
-#include "unit.h"
+#include "unit_test.h"
 
 static struct und_dump first[] = {{.time_s = 1.0, .duration_s = 0.25, .count = 1, .variable_count = 1},
                                   {.time_s = 2.0, .count = 1, .variable_count = 1},

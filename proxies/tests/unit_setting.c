@@ -1,6 +1,6 @@
 /* Options of methods: what is taken, what is refused, and with which words. */
 #include "options/setting.h"
-#include "unit.h"
+#include "unit_test.h"
 
 TEST(test_values)
 {

@@ -1,6 +1,6 @@
 /* The digests of FIPS 180-4's examples, and lengths around the block boundaries. */
 #include "text/sha256.h"
-#include "unit.h"
+#include "unit_test.h"
 
 TEST(test_known_digests)
 {

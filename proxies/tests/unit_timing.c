@@ -1,6 +1,6 @@
 /* The bisection finds exactly the order statistic that sorting finds. */
 #include "job/timing.h"
-#include "unit.h"
+#include "unit_test.h"
 
 enum { MOST = 200 };
 

@@ -1,5 +1,5 @@
 /* The descriptor: what is read, and the message for every kind of error. */
-#include "unit.h"
+#include "unit_test.h"
 #include "workload/workload.h"
 
 #include <jansson.h>

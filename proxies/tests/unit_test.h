@@ -1,6 +1,6 @@
 /* What every unit_<x>.c includes: cmocka with its headers, tables of cases, and the program. */
-#ifndef UND_TESTS_UNIT_H
-#define UND_TESTS_UNIT_H
+#ifndef UND_TESTS_UNIT_TEST_H
+#define UND_TESTS_UNIT_TEST_H
 
 #include <setjmp.h>
 #include <stdarg.h>
