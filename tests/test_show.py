@@ -161,8 +161,12 @@ def test_an_output_that_is_closed_is_one_message() -> None:
     said("standard-output-closed-expected", done.stderr)
 
 
-def test_an_output_that_is_full_is_one_message() -> None:
-    command = [sys.executable, "-m", "understudy", "show", str(where("workloads") / "n-1.json")]
+@pytest.mark.parametrize(
+    "words",
+    [("show", str(where("workloads") / "n-1.json")), ("--all",), ("--help",), ("show", "--help")],
+)
+def test_an_output_that_is_full_is_one_message(words: tuple[str, ...]) -> None:
+    command = [sys.executable, "-m", "understudy", *words]
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
     assert done.returncode == 2

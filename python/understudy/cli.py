@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from types import MappingProxyType, ModuleType
-from typing import Any
+from typing import Any, NoReturn
 
 import click
 
@@ -130,6 +130,13 @@ class CommandDirectory(click.Group):
         assert command, f"{cmd_name} was listed"
         return command
 
+    def make_context(self, *args: Any, **more: Any) -> click.Context:
+        """As click's, which prints help and version here."""
+        try:
+            return super().make_context(*args, **more)
+        except OSError as error:
+            _end_unwritten(error)
+
     def invoke(self, ctx: click.Context) -> object:
         """Run the command; an UnderstudyError becomes messages on stderr and exit status 2."""
         if sys.stdout is None:  # the next file that is opened would get its number
@@ -143,12 +150,8 @@ class CommandDirectory(click.Group):
         except KeyboardInterrupt:  # click's status for it is that of a verdict
             tell("ended by SIGINT")
             ctx.exit(128 + signal.SIGINT)
-        except OSError as error:  # of standard output: those of files are told by the commands
-            if error.filename is not None or error.errno == errno.EPIPE:
-                raise
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            print_error(UnderstudyError(f"standard output cannot be written: {error.strerror}"))
-            ctx.exit(UNUSABLE)
+        except OSError as error:
+            _end_unwritten(error)
         except RuntimeError as error:  # Path.resolve, before Python 3.13
             if not str(error).startswith("Symlink loop"):
                 raise
@@ -157,6 +160,16 @@ class CommandDirectory(click.Group):
         except click.ClickException as error:  # printed by click, with what the user typed
             error.message = one_line(error.message)  # type: ignore[misc]
             raise
+
+
+def _end_unwritten(error: OSError) -> NoReturn:
+    """End with a message where standard output cannot be written; errors of files are told by the
+    commands."""
+    if error.filename is not None or error.errno == errno.EPIPE:
+        raise error
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    print_error(UnderstudyError(f"standard output cannot be written: {error.strerror}"))
+    sys.exit(UNUSABLE)
 
 
 def print_error(error: UnderstudyError) -> None:
