@@ -1,75 +1,360 @@
-"""BP4 and BP5 files of ADIOS2, each a directory: what their metadata state, as an `Output`."""
+"""BP4 and BP5 files of ADIOS2, each a directory: what their metadata state, as an `Output`.
 
-import json
-import subprocess
-import sys
+Contents are not read, and the files may be without their data. Everything that the metadata state
+twice must agree, and so must the sizes of the files.
+"""
+
+import re
 from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 
-from understudy.adios2.output import Attribute, Blocks, Instance, Output, Variable
+from understudy.adios2 import bp4, bp5, index, profile
+from understudy.adios2.bp4_writers import Writers
+from understudy.adios2.index import Header, StepBP5
+from understudy.adios2.metadata import Metadata
+from understudy.adios2.output import (
+    GLOBAL_ARRAY,
+    JOINED_ARRAY,
+    VALUES,
+    Attribute,
+    Blocks,
+    Instance,
+    Integers,
+    Output,
+    Variable,
+    element_bytes,
+)
 from understudy.errors import UnderstudyError
 
-TIMEOUT_S = 300
+# ADIOS2's numbers of operators, with which data begin that went through one.
+OPERATORS = {
+    0: "blosc",
+    1: "bzip2",
+    2: "libpressio",
+    3: "mgard",
+    4: "png",
+    5: "sirius",
+    6: "sz",
+    7: "zfp",
+    8: "mgardplus",
+    9: "bigwhoop",
+    10: "mgard_complex",
+    11: "sz3",
+    41: "mdr",
+    42: "prodm",
+    45: "caesar",
+    53: "plugin",
+    127: "null",
+}
+GROUP_HEAD = 1024  # bytes in which a group of BP4 states its length and step
+Tick = Callable[[float], None]
 
 
-def read(path: Path, tick: Callable[[float], None] = lambda _: None) -> Output:
+@dataclass(slots=True, kw_only=True)
+class _Collected:
+    """Variables and attributes of the steps so far."""
+
+    path: Path
+    types: dict[str, tuple[str, str, int]] = field(default_factory=dict)
+    operators: dict[str, str] = field(default_factory=dict)
+    instances: dict[str, list[Instance]] = field(default_factory=dict)
+    attributes: dict[str, Attribute] = field(default_factory=dict)
+    writers: int = 0
+    bytes: int = 0
+
+    def add(self, name: str, kind: tuple[str, str, int], operator: str, row: Instance) -> None:
+        """Add a variable of a step. Blocks as of its step before are kept once."""
+        if self.types.setdefault(name, kind) != kind:
+            raise UnderstudyError(
+                f"{self.path}: variable {name}: {', '.join(kind[:2])} in step {row.step}, "
+                f"{', '.join(self.types[name][:2])} before"
+            )
+        if operator:
+            self.operators.setdefault(name, operator)
+        _check_inside(self.path, name, kind[1], row)
+        rows = self.instances.setdefault(name, [])
+        rows.append(_shared(row, rows[-1]) if rows else row)
+
+    def variables(self) -> tuple[Variable, ...]:
+        return tuple(
+            Variable(
+                name=name,
+                type=kind[0],
+                kind=kind[1],
+                bytes=kind[2],
+                operators=((self.operators[name], {}),) if name in self.operators else (),
+                instances=tuple(self.instances[name]),
+            )
+            for name, kind in sorted(self.types.items())
+        )
+
+
+def is_bp(path: Path) -> bool:
+    """True for a directory that is a BP4 or BP5 file."""
+    return (path / "md.idx").is_file() and (path / "md.0").is_file()
+
+
+def read(path: Path, tick: Tick = lambda _: None) -> Output:
     """The output in a BP4 or BP5 file."""
-    engine = "BP5" if (path / "mmd.0").is_file() else "BP4"
-    command = [sys.executable, "-m", "understudy.adios2.library", str(path.absolute()), engine]
-    try:
-        done = subprocess.run(command, capture_output=True, check=False, timeout=TIMEOUT_S)
-    except subprocess.TimeoutExpired:
-        raise UnderstudyError(f"{path}: ADIOS2 did not end within {TIMEOUT_S} s") from None
-    if done.returncode != 0:
-        said = done.stderr.decode(errors="replace").strip().splitlines()
-        raise UnderstudyError(f"{path}: {said[-1] if said else 'ADIOS2 says nothing'}")
-    tick(1.0)
-    return _output(path, engine, done.stdout)
-
-
-def _output(path: Path, engine: str, data: bytes) -> Output:
-    instances: dict[str, list[Instance]] = {}
-    kinds: dict[str, tuple[str, str]] = {}
-    attributes = []
-    at = step = steps = 0
-    while at < len(data):
-        end = data.index(b"\n", at)
-        row = json.loads(data[at:end])
-        at = end + 1
-        if "step" in row:
-            step = row["step"]
-        elif "end" in row:
-            steps = row["end"]
-        elif "attribute" in row:
-            attributes.append(
-                Attribute(name=row["attribute"], type=row["type"], values=tuple(row["values"]))
-            )
-        else:
-            n, rank = row["blocks"], row["rank"]
-            numbers = np.frombuffer(data, np.int64, n * (1 + 2 * rank), at)
-            at += numbers.nbytes
-            blocks = Blocks(
-                writers=numbers[:n],
-                starts=numbers[n : n + n * rank].reshape(n, rank),
-                counts=numbers[n + n * rank :].reshape(n, rank),
-            )
-            shape = None if row["shape"] is None else tuple(row["shape"])
-            kinds[row["variable"]] = (row["type"], row["kind"])
-            instances.setdefault(row["variable"], []).append(
-                Instance(step=step, shape=shape, blocks=blocks, value=row["value"])
-            )
-    writers = [i.blocks.writers for rows in instances.values() for i in rows]
+    header, rows = index.load(path)
+    length = _size(path / "md.0")
+    collected = _Collected(path=path)
+    reader = _read_bp5 if header.format == 5 else _read_bp4
+    steps, subfiles, notes = reader(path, header, rows, length, collected, tick)
+    times, left_out = profile.load(path / "profiling.json")
+    notes += [left_out] if left_out else []
+    if header.active:
+        notes.append("The program was still writing, or ended without closing the file.")
     return Output(
         path=path,
-        engine=engine,
-        writers=1 + max((int(w.max()) for w in writers if len(w)), default=0),
+        engine=f"BP{header.format}",
+        version=header.version,
+        writers=collected.writers,
         steps=steps,
-        subfiles=len(list(path.glob("data.*"))),
-        variables=tuple(
-            Variable(name=name, type=kinds[name][0], kind=kinds[name][1], instances=tuple(rows))
-            for name, rows in instances.items()
-        ),
-        attributes=tuple(attributes),
+        subfiles=subfiles,
+        variables=collected.variables(),
+        attributes=tuple(row for _, row in sorted(collected.attributes.items())),
+        profile=times,
+        notes=tuple(notes),
     )
+
+
+def _size(file: Path) -> int:
+    try:
+        return file.stat().st_size
+    except OSError as error:
+        raise UnderstudyError(f"{file}: cannot be read: {error.strerror}") from None
+
+
+def _part(file: Path, position: int, length: int, big_endian: bool) -> Metadata:
+    """Some bytes of a metadata file."""
+    try:
+        with file.open("rb") as opened:
+            opened.seek(position)
+            data = opened.read(length)
+    except OSError as error:
+        raise UnderstudyError(f"{file}: cannot be read: {error.strerror}") from None
+    if len(data) < length:
+        raise UnderstudyError(f"{file}: ends at byte {position + len(data):,} within a step")
+    return Metadata(str(file), data, first=position, big_endian=big_endian)
+
+
+def _read_bp5(
+    path: Path, header: Header, rows: Metadata, length: int, collected: _Collected, tick: Tick
+) -> tuple[int, int, list[str]]:
+    places = index.steps_bp5(rows, length)
+    _expect_end(path, sum(place.length for place in places), length)
+    reader = bp5.load(path, index.content(path / "mmd.0"), header.column_major, header.big_endian)
+    subfiles = 1 + max((int(place.subfile.max()) for place in places), default=-1)
+    sizes, notes = _data_sizes(path, subfiles)
+    derived = 0
+    for number, place in enumerate(places):
+        data = _part(path / "md.0", place.position, place.length, header.big_endian)
+        step = reader.step(data, number, place)
+        derived = max(derived, step.derived)
+        collected.writers = max(collected.writers, len(place.subfile))
+        _check_data(data, place, step, sizes)
+        for name, instance in step.instances.items():
+            written = step.written[name]
+            kind = written.type, written.kind, written.bytes
+            operator = ""
+            if written.operator and name not in collected.operators:
+                operator = _operator(path, place, instance, step.places[name])
+            collected.add(name, kind, operator, instance)
+        collected.attributes |= {a.name: a for a in step.attributes}
+        tick((number + 1) / len(places))
+    if derived:
+        notes.append(f"{derived} derived variables hold no data and are left out.")
+    return len(places), subfiles, notes
+
+
+def _expect_end(path: Path, end: int, length: int) -> None:
+    if length != end:
+        raise UnderstudyError(
+            f"{path / 'md.0'}: {length:,} bytes: expected {end:,}, by the steps of md.idx"
+        )
+
+
+def _data_sizes(path: Path, subfiles: int) -> tuple[list[int], list[str]]:
+    """The sizes of the files of data; none, and a note, where the metadata stand alone."""
+    names = {int(m[1]) for f in path.iterdir() if (m := re.fullmatch(r"data\.(\d+)", f.name))}
+    if not names:
+        return [], ["The files of data are missing; their sizes are not checked."]
+    missing = sorted(set(range(subfiles)) - names)
+    if missing:
+        raise UnderstudyError(
+            f"{path}: data.{missing[0]} is missing: expected all of {subfiles} files of data, "
+            "or none"
+        )
+    return [_size(path / f"data.{k}") for k in range(subfiles)], []
+
+
+def _check_data(data: Metadata, place: StepBP5, step: bp5.Step, sizes: list[int]) -> None:
+    """The data of each writer must lie in its subfile, and its blocks in its data, one behind the
+    other."""
+    room = place.lengths.sum(axis=1) + step.data_bytes
+    if sizes:
+        ends = place.positions[:, -1] + step.data_bytes
+        whole = np.asarray(sizes)[place.subfile]
+        if (ends > whole).any():
+            worst = int((ends - whole).argmax())
+            raise data.fault(
+                0,
+                f"data of writer {worst:,} end at byte {int(ends[worst]):,} of "
+                f"data.{int(place.subfile[worst])}, which has {int(whole[worst]):,}",
+            )
+    writers, begins, lengths = [], [], []
+    for name, instance in step.instances.items():
+        if step.written[name].kind in VALUES:
+            continue
+        writers.append(instance.blocks.writers)
+        begins.append(step.places[name])
+        lengths.append(block_bytes(instance, step.written[name].bytes))
+    if not writers:
+        return
+    writer, begin, length = (np.concatenate(parts) for parts in (writers, begins, lengths))
+    used = length > 0
+    writer, begin, length = writer[used], begin[used], length[used]
+    order = np.lexsort((begin, writer))
+    writer, begin, length = writer[order], begin[order], length[order]
+    end = begin + length
+    if (begin < 0).any() or (end > room[writer]).any():
+        raise data.fault(0, "a block exceeds the data of its writer")
+    if ((writer[1:] == writer[:-1]) & (begin[1:] < end[:-1])).any():
+        raise data.fault(0, "blocks overlap in the data of their writer")
+
+
+def block_bytes(instance: Instance, size: int) -> Integers:
+    """The bytes of each block in the file, int64[n]."""
+    if instance.stored is not None:
+        return instance.stored
+    counts = instance.blocks.counts
+    product = counts.astype(np.float64).prod(axis=1) * size
+    return np.where(product < 2**62, counts.prod(axis=1) * size, 1 << 62)
+
+
+def _operator(path: Path, place: StepBP5, instance: Instance, places: Integers) -> str:
+    """The operator of a variable, by the first byte of a block; "unknown" without the data."""
+    assert instance.stored is not None
+    for block in np.flatnonzero(instance.stored):
+        writer, at = int(instance.blocks.writers[block]), int(places[block])
+        for k, length in enumerate((*place.lengths[writer], 1 << 62)):
+            if at < length:
+                at += int(place.positions[writer, k])
+                break
+            at -= int(length)
+        try:
+            with (path / f"data.{int(place.subfile[writer])}").open("rb") as file:
+                file.seek(at)
+                return OPERATORS.get(file.read(1)[0], "unknown")
+        except (OSError, IndexError):
+            return "unknown"
+    return "unknown"
+
+
+def _read_bp4(
+    path: Path, header: Header, rows: Metadata, length: int, collected: _Collected, tick: Tick
+) -> tuple[int, int, list[str]]:
+    places = index.steps_bp4(rows, length)
+    _expect_end(path, places[-1].end if places else index.HEADER_BYTES, length)
+    names = [m for f in path.iterdir() if (m := re.fullmatch(r"data\.(\d+)", f.name))]
+    subfiles = 1 + max((int(m[1]) for m in names), default=-1)
+    sizes, notes = _data_sizes(path, subfiles)
+    groups = _Groups(path, header.big_endian)
+    writers = Writers(subfiles or 1, groups.begins)
+    for number, place in enumerate(places):
+        data = _part(
+            path / "md.0", place.processes, place.end - place.processes, header.big_endian
+        )
+        step = bp4.read_step(data, number, place, writers)
+        collected.writers = max(collected.writers, 1 + int(step.processes.max(initial=-1)))
+        for name, instance in step.instances.items():
+            _check_places(data, name, step.blocks[name], sizes)
+            kind, shape = step.types[name]
+            collected.add(name, (kind, shape, element_bytes(kind)), step.operators[name], instance)
+        collected.attributes |= {a.name: a for a in step.attributes}
+        tick((number + 1) / len(places))
+    return len(places), subfiles, notes
+
+
+class _Groups:
+    """The groups of processes in the files of data of BP4, one of each process in each step."""
+
+    def __init__(self, path: Path, big_endian: bool) -> None:
+        self.path = path
+        self.big_endian = big_endian
+        self.known: dict[int, dict[int, list[int]]] = {}
+
+    def begins(self, subfile: int, step: int) -> Integers | None:
+        """Where the groups of a step begin; None where the file cannot tell."""
+        if subfile not in self.known:
+            self.known[subfile] = dict(self._read(subfile))
+        rows = self.known[subfile].get(step)
+        return None if rows is None else np.array(rows, dtype=np.int64)
+
+    def _read(self, subfile: int) -> dict[int, list[int]]:
+        steps: dict[int, list[int]] = {}
+        try:
+            with (self.path / f"data.{subfile}").open("rb") as file:
+                at = index.HEADER_BYTES
+                while len(head := _at(file, at)) == GROUP_HEAD:
+                    row = Metadata(file.name, head, first=at, big_endian=self.big_endian)
+                    if head[:4] != b"[PGI":
+                        break
+                    name = row.number(13, 2)
+                    step_name = row.number(19 + name, 2)
+                    steps.setdefault(row.number(21 + name + step_name, 4), []).append(at)
+                    at += 4 + row.size(4, 8, "the length of a group")
+        except (OSError, UnderstudyError):
+            return {}
+        return steps
+
+
+def _at(file: BinaryIO, at: int) -> bytes:
+    file.seek(at)
+    return file.read(GROUP_HEAD)
+
+
+def _check_places(data: Metadata, name: str, blocks: Integers, sizes: list[int]) -> None:
+    """Each block must lie within its subfile."""
+    if not sizes:
+        return
+    if int(blocks[:, 0].max()) >= len(sizes):
+        raise data.fault(
+            0, f"variable {name}: a block in data.{int(blocks[:, 0].max())}: no such file"
+        )
+    if (blocks[:, 1:] > np.asarray(sizes)[blocks[:, 0]][:, None]).any():
+        raise data.fault(0, f"variable {name}: a block is behind the end of its file of data")
+
+
+def _check_inside(path: Path, name: str, kind: str, row: Instance) -> None:
+    """Blocks must lie within the global array."""
+    if kind not in (GLOBAL_ARRAY, JOINED_ARRAY) or row.shape is None:
+        return
+    starts, counts, shape = row.blocks.starts, row.blocks.counts, np.asarray(row.shape)
+    if counts.shape[1] != len(shape) or (shape < 0).any():
+        raise UnderstudyError(f"{path}: variable {name}: step {row.step}: shape {row.shape}")
+    past = np.flatnonzero((counts > 0).all(axis=1) & (starts > shape - counts).any(axis=1))
+    if len(past):
+        block = int(past[0])
+        raise UnderstudyError(
+            f"{path}: variable {name}: step {row.step}: block of writer "
+            f"{int(row.blocks.writers[block])} at {starts[block].tolist()} with "
+            f"{counts[block].tolist()} elements exceeds the array of {list(row.shape)}"
+        )
+
+
+def _shared(row: Instance, before: Instance) -> Instance:
+    """The instance with the arrays of the one before where they are equal."""
+    pairs = [
+        (getattr(row.blocks, key), getattr(before.blocks, key))
+        for key in ("writers", "starts", "counts")
+    ]
+    same = [old if np.array_equal(new, old) else new for new, old in pairs]
+    if all(one is old for one, (_, old) in zip(same, pairs, strict=True)):
+        return replace(row, blocks=before.blocks)
+    return replace(row, blocks=Blocks(writers=same[0], starts=same[1], counts=same[2]))

@@ -39,6 +39,11 @@ TYPE_BYTES = {
 }
 
 
+def element_bytes(kind: str) -> int:
+    """The bytes of an element of a type of ADIOS2, 0 for texts and structures."""
+    return 0 if kind == STRING else TYPE_BYTES.get(kind, 0)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Blocks:
     """Blocks of a variable in a time step, in order of the writers, and of one writer in the order
@@ -56,22 +61,26 @@ class Blocks:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Instance:
     """A variable in a time step: `shape` of the global array, None for local arrays and values,
-    and the `value` of a scalar as text (of a local value, that of the first writer)."""
+    and the `value` of a scalar as text (of a local value, that of the first writer). `stored`
+    int64[n] are the bytes of each block in the file where an operator changed them."""
 
     step: int
     shape: tuple[int, ...] | None = None
     blocks: Blocks
     value: str | None = None
+    stored: Integers | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Variable:
-    """`type` by ADIOS2's name, `kind` one of KINDS, `operators` with their parameters, where they
-    are known, and an instance of each time step that has the variable."""
+    """`type` by ADIOS2's name ("struct" for structures), `kind` one of KINDS, the bytes of an
+    element (0 for texts), `operators` with their parameters, where they are known, and an
+    instance of each time step that has the variable."""
 
     name: str
     type: str
     kind: str
+    bytes: int = 0
     operators: tuple[tuple[str, Mapping[str, str]], ...] = ()
     instances: tuple[Instance, ...]
 
