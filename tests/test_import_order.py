@@ -20,7 +20,7 @@ LAYERS = (
     ("program",),
     ("contracts",),
     ("darshanlog",),
-    ("inference", "model", "tracing"),
+    ("adios2", "inference", "model", "tracing"),
     ("readers",),
     ("observations",),
     ("producers",),

@@ -12,17 +12,14 @@ method adios, which plays the same workload):
 Stripes are the file system's: the method parameters stand in the notes.
 """
 
-import math
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import click
-import numpy as np
 
 from understudy import __version__
 from understudy.contracts.workload import (
-    EVEN,
     Decomposition,
     Dump,
     Pattern,
@@ -31,14 +28,13 @@ from understudy.contracts.workload import (
     Variable,
     Workload,
     identifier,
-    runs_at_most,
     streams_of,
 )
 from understudy.errors import UnderstudyError
+from understudy.program import tilings
 from understudy_skel import blocks, descriptor, identifiers, parameters
 from understudy_skel.blocks import Blocks, GroupBlocks
 from understudy_skel.descriptor import METHODS, Descriptor, Group
-from understudy_skel.expressions import Integers
 from understudy_skel.generate import Names, method_parameters
 from understudy_skel.parameters import Parameters, Test
 from understudy_skel.project import SETTINGS, application_of
@@ -221,7 +217,7 @@ def _variables(group_blocks: GroupBlocks, keep_names: bool) -> tuple[tuple[Varia
     for number, block in enumerate(group_blocks.blocks):
         source = block.variable
         tiling = _tiling(block)
-        shape, rule = tiling or _one_behind_the_other(block)
+        shape, rule = tiling or tilings.one_behind_the_other(block.local)
         parted += block.whole is not None and tiling is None
         parts = (source.type.parts,) if source.type.parts > 1 else ()
         kind = "array" if source.dimensions else "scalar"
@@ -240,54 +236,9 @@ def _variables(group_blocks: GroupBlocks, keep_names: bool) -> tuple[tuple[Varia
     return tuple(variables), parted
 
 
-def _tiling(block: Blocks) -> tuple[tuple[int, ...], Decomposition] | None:
+def _tiling(block: Blocks) -> tilings.Tiling | None:
     """Global shape and decomposition of blocks that tile the global array in rank order."""
-    if block.whole is None:
-        return None
-    rule = _slabs(block, block.whole) or _grid(block, block.whole)
-    return None if rule is None else (block.whole, rule)
-
-
-def _one_behind_the_other(block: Blocks) -> tuple[tuple[int, ...], Decomposition]:
-    """Shape and decomposition, with the block of each rank as a separate array."""
-    if (block.local == block.local[0]).all():
-        return (len(block.local), *(int(n) for n in block.local[0])), EVEN
-    if (block.local[:, 1:] == block.local[0, 1:]).all():
-        rows = block.local[:, 0]
-        tail = tuple(int(n) for n in block.local[0, 1:])
-    else:
-        rows, tail = block.local.prod(axis=1), ()
-    return (int(rows.sum()), *tail), runs_at_most((1, int(n)) for n in rows)
-
-
-def _slabs(block: Blocks, whole: tuple[int, ...]) -> Decomposition | None:
-    """Slabs along the slowest dimension, rank after rank."""
-    rows = block.local[:, 0]
-    starts = np.concatenate(([0], np.cumsum(rows)[:-1]))
-    full = (block.local[:, 1:] == np.asarray(whole[1:])).all()
-    if not full or rows.sum() != whole[0] or (block.offsets[:, 0] != starts).any():
-        return None
-    even = (rows == _even(whole[0], len(rows), np.arange(len(rows)))[1]).all()
-    return EVEN if even else runs_at_most((1, int(n)) for n in rows)
-
-
-def _grid(block: Blocks, whole: tuple[int, ...]) -> Decomposition | None:
-    """Cartesian blocks, ranks in C order."""
-    ranks = len(block.local)
-    sides = tuple(len(np.unique(block.offsets[:, d])) for d in range(len(whole)))
-    if math.prod(sides) != ranks:
-        return None
-    for d, places in enumerate(np.unravel_index(np.arange(ranks), sides)):
-        start, size = _even(whole[d], sides[d], np.asarray(places, dtype=np.int64))
-        if (block.offsets[:, d] != start).any() or (block.local[:, d] != size).any():
-            return None
-    return Decomposition(rule="grid", grid=sides)
-
-
-def _even(rows: int, parts: int, place: Integers) -> tuple[Integers, Integers]:
-    """Start and size of the parts at these places by the even rule of workloads."""
-    low, extra = divmod(rows, parts)
-    return place * low + np.minimum(place, extra), low + (place < extra)
+    return None if block.whole is None else tilings.tiling(block.offsets, block.local, block.whole)
 
 
 def _provenance() -> tuple[Provenance, ...]:
