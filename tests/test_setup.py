@@ -619,4 +619,8 @@ def test_a_checkout_ahead_of_a_release_says_so(tmp_path: Path) -> None:
     commit()
     commit()
     major, minor, patch = __version__.split(".")
-    assert version() == f"{major}.{minor}.{int(patch) + 1}.dev2"
+    ahead = f"{major}.{minor}.{int(patch) + 1}.dev2"
+    assert version() == ahead
+    shutil.rmtree(tmp_path / ".git")
+    (tmp_path / "PKG-INFO").write_text(f"Name: understudy\nVersion: {ahead}\n", encoding="ascii")
+    assert version() == ahead  # of the source distribution, as that of the studies in it
