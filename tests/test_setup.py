@@ -21,7 +21,7 @@ from understudy.errors import UnderstudyError
 
 ROOT = Path(__file__).resolve().parents[1]
 PINNED = re.compile(
-    r"(?P<name>[A-Za-z0-9._-]+)==(?P<version>[0-9][0-9.]*)( ; (?P<marker>.+?))?"
+    r"(?P<name>[A-Za-z0-9._-]+)==(?P<version>[0-9][0-9a-z.]*)( ; (?P<marker>.+?))?"
     r"(?P<hashes>( --hash=sha256:[0-9a-f]{64})+)"
 )
 
