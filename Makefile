@@ -3,11 +3,11 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run test nightly fuzz build lint bench docs dist rehearse clean
+.PHONY: help run test nightly fuzz build lint bench docs dist image rehearse clean
 
 ENV := source ./setup-env.sh;
 export ARGS ?=
-export SYSTEM
+export SYSTEM BASE
 define REHEARSE_USAGE
 { echo "usage: make rehearse SYSTEM=NAME [ARGS='arguments for ReFrame']"; \
   echo "       make rehearse FS=ceph [ARGS='--list | CASE...']"; \
@@ -25,9 +25,9 @@ test:  ## run all tests; the last line counts them
 	@./setup.sh test
 	@$(ENV) PYTHONPATH=. python -m tests.run $(ARGS)
 
-nightly:  ## run what takes long or needs services: the rehearsals, and recordings under Darshan
+nightly:  ## run what takes long or needs services: the rehearsals, recordings under Darshan, the container image
 	@./setup.sh test
-	@for kind in slurm ceph slow; do ./setup.sh "rehearse-$$kind"; done
+	@for kind in rehearse-slurm rehearse-ceph rehearse-slow image; do ./setup.sh "$$kind"; done
 	@$(ENV) PYTHONPATH=. python -m pytest nightly $(ARGS)
 
 fuzz:  ## describe damaged logs for a minute, others each time
@@ -54,6 +54,12 @@ dist:  ## make the source distribution and the wheels in dist/, those of the stu
 	@./setup.sh run
 	@$(ENV) hatchling build -d dist
 	@$(ENV) for study in studies/*/; do (cd "$$study" && hatchling build -t wheel -d "$(CURDIR)/dist"); done
+
+image:  ## make the container image localhost/understudy of Debian 13, or on BASE=IMAGE
+	@./setup.sh image
+	@rm -f dist/understudy-*.tar.gz
+	@$(ENV) hatchling build -t sdist -d dist
+	@packaging/make-image.sh
 
 rehearse:  ## run the checks of SYSTEM on a batch system of four nodes on this host, or cases on FS=ceph, or replicas on FS=slow
 	@$(if $(or $(filter ceph slow,$(FS)),$(if $(FS),,$(SYSTEM))),,$(REHEARSE_USAGE))

@@ -4,6 +4,7 @@
 #   ./setup.sh run     system packages, .venv with the package understudy, the player in build/bin
 #   ./setup.sh test    the same, and what the tests and the linters need
 #   ./setup.sh rehearse-slurm, rehearse-ceph, rehearse-slow    the same, and what these rehearsals need (see docs/how-to/rehearse.md)
+#   ./setup.sh image   the same as run, and what a container image is made with
 #
 # System packages come from apt where it exists (as root or through sudo); elsewhere the compilers and libraries
 # of the system are used, and missing ones are listed. PYTHON=... chooses the interpreter. Logs: build/setup-*.log
@@ -160,10 +161,12 @@ case ${1-} in
   run) needs="run more" requirements=requirements.txt ;;
   test) needs="run more test more-test" requirements=requirements-test.txt ;;
   rehearse-slurm | rehearse-ceph | rehearse-slow) needs="run more test more-test more-$1" requirements=requirements-test.txt ;;
-  *) die "setup.sh: expected 'run', 'test', 'rehearse-slurm', 'rehearse-ceph' or 'rehearse-slow', got '${1-}'" ;;
+  image) needs="run more image" requirements=requirements.txt ;;
+  *) die "setup.sh: expected 'run', 'test', 'image', 'rehearse-slurm', 'rehearse-ceph' or 'rehearse-slow'," \
+    "got '${1-}'" ;;
 esac
 # shellcheck disable=SC2086  # words
 system_packages $needs
 python_packages "$requirements"
 player build ""
-[ "$1" = run ] || player_with_mpich
+case $1 in run | image) ;; *) player_with_mpich ;; esac

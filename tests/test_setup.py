@@ -100,7 +100,7 @@ def test_pre_commit_runs_the_pinned_linters(tool: str) -> None:
 
 
 NEEDS = {"run", "test", "more", "more-test", "more-rehearse-slurm", "more-rehearse-ceph"}
-NEEDS |= {"more-rehearse-slow"}
+NEEDS |= {"more-rehearse-slow", "image"}
 
 
 def test_debian_packages_have_a_need_and_a_probe() -> None:
@@ -247,7 +247,7 @@ def test_nobody_to_ask_for_a_password_is_no_question(bare: tuple[Path, Path]) ->
 def test_setup_says_what_it_expects(bare: tuple[Path, Path], arguments: list[str]) -> None:
     done = shell(*bare, "bash", "./setup.sh", *arguments)
     assert done.returncode == 1
-    expected = "'run', 'test', 'rehearse-slurm', 'rehearse-ceph' or 'rehearse-slow'"
+    expected = "'run', 'test', 'image', 'rehearse-slurm', 'rehearse-ceph' or 'rehearse-slow'"
     assert f"expected {expected}, got" in done.stderr
 
 
