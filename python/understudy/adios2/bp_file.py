@@ -64,7 +64,7 @@ class _Collected:
     instances: dict[str, list[Instance]] = field(default_factory=dict)
     attributes: dict[str, Attribute] = field(default_factory=dict)
     writers: int = 0
-    bytes: int = 0
+    times: list[int] = field(default_factory=list)
 
     def add(self, name: str, kind: tuple[str, str, int], operator: str, row: Instance) -> None:
         """Add a variable of a step. Blocks as of its step before are kept once."""
@@ -105,7 +105,7 @@ def read(path: Path, tick: Tick = lambda _: None) -> Output:
     collected = _Collected(path=path)
     reader = _read_bp5 if header.format == 5 else _read_bp4
     steps, subfiles, notes = reader(path, header, rows, length, collected, tick)
-    times, left_out = profile.load(path / "profiling.json")
+    measured, left_out = profile.load(path / "profiling.json")
     notes += [left_out] if left_out else []
     if header.active:
         notes.append("The program was still writing, or ended without closing the file.")
@@ -118,7 +118,8 @@ def read(path: Path, tick: Tick = lambda _: None) -> Output:
         subfiles=subfiles,
         variables=collected.variables(),
         attributes=tuple(row for _, row in sorted(collected.attributes.items())),
-        profile=times,
+        profile=measured,
+        times=tuple(float(t - collected.times[0]) for t in collected.times),
         notes=tuple(notes),
     )
 
@@ -270,6 +271,7 @@ def _read_bp4(
         data = _part(
             path / "md.0", place.processes, place.end - place.processes, header.big_endian
         )
+        collected.times.append(place.time_s)
         step = bp4.read_step(data, number, place, writers)
         collected.writers = max(collected.writers, 1 + int(step.processes.max(initial=-1)))
         for name, instance in step.instances.items():

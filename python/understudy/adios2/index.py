@@ -30,12 +30,14 @@ class Header:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepBP4:
-    """Where in md.0 the processes, variables and attributes of a step begin, and where it ends."""
+    """Where in md.0 the processes, variables and attributes of a step begin, and where it ends;
+    the `time_s` when it was written, since the epoch."""
 
     processes: int
     variables: int
     attributes: int
     end: int
+    time_s: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +94,7 @@ def steps_bp4(index: Metadata, length: int) -> list[StepBP4]:
     steps: list[StepBP4] = []
     begin = HEADER_BYTES
     for at in range(HEADER_BYTES, len(index), ROW_BYTES):
-        number, _, *places = (index.number(at + 8 * k, 8) for k in range(6))
+        number, _, *places, time_s = (index.number(at + 8 * k, 8) for k in range(7))
         expected = len(steps) + 1
         if number != expected:
             raise index.fault(at, f"step {number:,}: expected {expected:,}")
@@ -104,7 +106,13 @@ def steps_bp4(index: Metadata, length: int) -> list[StepBP4]:
             )
         begin = places[3]
         steps.append(
-            StepBP4(processes=places[0], variables=places[1], attributes=places[2], end=begin)
+            StepBP4(
+                processes=places[0],
+                variables=places[1],
+                attributes=places[2],
+                end=begin,
+                time_s=time_s,
+            )
         )
     return steps
 

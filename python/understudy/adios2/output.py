@@ -112,7 +112,8 @@ class Output:
 
     `engine` (BP4, BP5, or of a configuration any that can be played), `version` of the library
     ("2.12.0", empty if unknown), numbers of `writers`, `steps` and `subfiles` (0 if not known),
-    `parameters` of the engine where they are known, `notes` on what is missing or assumed.
+    `parameters` of the engine where they are known, `times` when the steps ended, in seconds since
+    the first one did (BP4; to a second), `notes` on what is missing or assumed.
     """
 
     path: Path
@@ -125,4 +126,5 @@ class Output:
     attributes: tuple[Attribute, ...] = ()
     profile: Profile | None = None
     parameters: Mapping[str, str] = field(default_factory=dict)
+    times: tuple[float, ...] = ()
     notes: tuple[str, ...] = ()

@@ -11,6 +11,7 @@ and may define
 
 * `STARTS`: first bytes of its files, by which one with another suffix is known;
 * `INDEX`: the name of a file by which a directory is one trace; `read` is given either;
+* `INSIDE`: true where that file is not looked for in directories below;
 * `NAMED`: true where a file states the name of its workload;
 * `OPTIONS`: `click.option` decorators: options of `understudy describe` and arguments of `read`;
 * `private_words(path)`: words in lower case, such as the user and the job, that a workload's name
@@ -43,10 +44,11 @@ def modules() -> list[ModuleType]:
 def trace_in(folder: Path) -> Path | None:
     """The file that stands for all of a directory, the `INDEX` of a reader: in it, or up to two
     directories below. None where there is none; an UnderstudyError where there are several."""
-    names: Iterator[str] = (m.INDEX for m in modules() if hasattr(m, "INDEX"))
-    for name in names:
+    for module in (m for m in modules() if hasattr(m, "INDEX")):
+        name: str = module.INDEX
         traces = [folder / name] if (folder / name).is_file() else []
-        traces += () if traces else (*folder.glob(f"*/{name}"), *folder.glob(f"*/*/{name}"))
+        if not traces and not getattr(module, "INSIDE", False):
+            traces += (*folder.glob(f"*/{name}"), *folder.glob(f"*/*/{name}"))
         if len(traces) > 1:
             raise UnderstudyError(
                 f"{folder}: {len(traces)} traces, such as {min(traces).parent}; choose one"
@@ -76,10 +78,7 @@ def reader_of(trace: Path) -> ModuleType:
         if head.startswith(getattr(module, "STARTS", ())):
             return module
     expected = " or ".join(f"{m.KIND} ({', '.join(m.SUFFIXES)})" for m in readers)
-    message = f"{trace}: it starts with {head[:8]!r}, expected {expected}"
-    if trace.suffix == ".bp":
-        message += "; a program that writes the contents of a BP file: understudy skel replay FILE"
-    raise UnderstudyError(message)
+    raise UnderstudyError(f"{trace}: it starts with {head[:8]!r}, expected {expected}")
 
 
 def asked(reader: ModuleType, hook: str, trace: Path, *arguments: Any, **options: Any) -> Any:
