@@ -192,7 +192,8 @@ class Reader:
         view = Metadata(data.file, data.data, first=data.first, big_endian=format_.big_endian)
         header = format_.header_bytes
         stated = view.sizes(begins + ffs.ID_BYTES, header - 16 if header > 16 else 4, "a length")
-        wrong = np.flatnonzero((stated != lengths - header) | (stated < format_.record_bytes))
+        padding = lengths - header - stated  # up to a multiple of 8
+        wrong = np.flatnonzero((padding < 0) | (padding > 7) | (stated < format_.record_bytes))
         if len(wrong):
             raise data.fault(int(begins[wrong[0]]), "the length of a record is wrong")
         base, room = begins + header, lengths - header
