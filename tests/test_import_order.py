@@ -16,7 +16,7 @@ PACKAGE = ROOT / "python" / "understudy"
 # A layer imports from itself and from those before it.
 LAYERS = (
     ("__init__", "errors", "files", "launch", "messages", "paths", "release", "studies"),
-    ("tables", "units"),
+    ("tables", "units", "xmlfile"),
     ("program",),
     ("contracts",),
     ("darshanlog",),

@@ -3,7 +3,9 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from understudy.adios2 import bp_file, description
+import click
+
+from understudy.adios2 import bp_file, configuration, description
 from understudy.contracts.workload import Workload
 from understudy.errors import UnderstudyError
 from understudy.program import rules
@@ -12,6 +14,21 @@ KIND = "a BP4 or BP5 file of ADIOS2"
 INDEX = "md.idx"
 INSIDE = True
 SUFFIXES = (".bp", ".bp4", ".bp5", ".idx")
+OPTIONS = (
+    click.option(
+        "--config",
+        "config",
+        type=click.Path(path_type=Path),
+        default=None,
+        help="ADIOS2: engine and parameters from a configuration (XML or YAML of ADIOS2, JSON or "
+        "TOML of openPMD-api); default: the engine of the BP file.",
+    ),
+    click.option(
+        "--io",
+        default=None,
+        help="ADIOS2: the IO of the configuration; default: the only one.",
+    ),
+)
 
 
 def read(
@@ -20,9 +37,16 @@ def read(
     name: str | None = None,
     keep_names: bool = False,
     tick: Callable[[float], None] = lambda _: None,
+    config: Path | None = None,
+    io: str | None = None,
 ) -> Workload:
-    """The workload of the file with this md.idx, or of this directory."""
+    """The workload of the file with this md.idx, or of this directory; with `config`, as if it
+    were written with that configuration of ADIOS2, its `io`."""
+    if io is not None and config is None:
+        raise UnderstudyError(f"--io {io}: expected only with --config")
     output = bp_file.read(_folder(path), tick)
+    if config is not None:
+        output = configuration.applied(output, configuration.read(config), io)
     workload = description.workload_of(output, name=name, keep_names=keep_names)
     rules.check(workload, str(_folder(path)))
     return workload

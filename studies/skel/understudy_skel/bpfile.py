@@ -14,12 +14,12 @@ from pathlib import Path
 import numpy as np
 
 from understudy.errors import UnderstudyError
+from understudy.xmlfile import Element
 from understudy_skel import bpindex, identifiers
 from understudy_skel.descriptor import Descriptor, Group, Method, Variable
 from understudy_skel.expressions import RANK, Integers, coordinate, grid
 from understudy_skel.parameters import Batch, GroupParameters, Parameters, Test
 from understudy_skel.types import BY_NAME, ElementType
-from understudy_skel.xmlfile import Element
 
 PROGRAMS = ("bpls", "bpls.openmpi", "bpls.mpich")
 OWN = "/__adios__/"

@@ -12,9 +12,9 @@ from functools import cached_property
 from pathlib import Path
 
 from understudy.errors import UnderstudyError
+from understudy.xmlfile import Element, check_printable, is_whole, load
 from understudy_skel import schema
 from understudy_skel.types import BY_NAME, TEXT, TYPES, UNFIT, ElementType
-from understudy_skel.xmlfile import Element, check_printable, is_whole, load
 
 ROOT = "adios-config"
 YAML_SUFFIXES = (".yaml", ".yml")

@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from understudy.errors import UnderstudyError
+from understudy.xmlfile import Element, is_whole, load
 from understudy_skel import expressions
 from understudy_skel.descriptor import Descriptor, Group, Variable, check_method
 from understudy_skel.escape import word
 from understudy_skel.expressions import RANK, RANKS, Expression
-from understudy_skel.xmlfile import Element, is_whole, load
 
 ROOT = "skel-config"
 FILLS = ("rank", "index", "random", "zero")

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from markupsafe import Markup
 
-from understudy_skel.xmlfile import Element
+from understudy.xmlfile import Element
 
 VAR = ("name", "path", "type", "dimensions", "dimension", "gwrite")
 # They change what ADIOS writes of a variable, or add attributes to the file.

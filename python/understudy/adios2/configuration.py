@@ -1,0 +1,380 @@
+"""Configurations of ADIOS2, which select engines: XML and YAML of ADIOS2, JSON and TOML of
+openPMD-api. They name no sizes; `applied` puts one to the variables of an output."""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from understudy import xmlfile
+from understudy.adios2 import engines
+from understudy.adios2.output import Output
+from understudy.errors import UnderstudyError, one_line
+from understudy.files import read_bytes
+from understudy.xmlfile import Element
+
+LARGEST_BYTES = 16 << 20
+OPENPMD = "openPMD"  # the name of the only IO of a configuration of openPMD-api
+ADIOS_1 = ("adios-group", "method", "transport", "buffer", "analysis")
+Operator = tuple[str, Mapping[str, str]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IO:
+    """An IO: its `engine` as it is written, empty for the default, the engine's parameters, the
+    types and parameters of transports, the operators of variables (those of "*" of all), and
+    `notes` on what has no effect."""
+
+    name: str
+    engine: str = ""
+    parameters: Mapping[str, str] = field(default_factory=dict)
+    transports: tuple[tuple[str, Mapping[str, str]], ...] = ()
+    operators: Mapping[str, tuple[Operator, ...]] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Configuration:
+    """The IOs in a file by their names."""
+
+    path: Path
+    ios: Mapping[str, IO]
+
+    def io(self, name: str | None = None) -> IO:
+        """The IO of that name; the only one without a name."""
+        names = ", ".join(map(one_line, self.ios))
+        if name is None and len(self.ios) > 1:
+            raise UnderstudyError(f"{self.path}: {len(self.ios)} IOs; choose one of {names}")
+        if name is not None and name not in self.ios:
+            raise UnderstudyError(f"{self.path}: no IO {name!r}; expected one of {names}")
+        return self.ios[name] if name is not None else next(iter(self.ios.values()))
+
+
+def read(path: Path) -> Configuration:
+    """The configuration in a file."""
+    readers = {".xml": _xml, ".yaml": _yaml, ".yml": _yaml, ".json": _json, ".toml": _toml}
+    if path.suffix.lower() not in readers:
+        raise UnderstudyError(
+            f"{path}: expected a configuration of ADIOS2 or openPMD, a file {', '.join(readers)}"
+        )
+    try:
+        data = read_bytes(path)
+    except OSError as error:
+        raise UnderstudyError(f"{path}: cannot be read: {error.strerror}") from None
+    if len(data) > LARGEST_BYTES:
+        raise UnderstudyError(f"{path}: {len(data):,} bytes: expected at most {LARGEST_BYTES:,}")
+    ios: dict[str, IO] = {}
+    for io in readers[path.suffix.lower()](path, data):
+        if io.name in ios:
+            raise UnderstudyError(f"{path}: IO {io.name!r}: defined twice")
+        ios[io.name] = io
+    if not ios:
+        raise UnderstudyError(f"{path}: no IO in it; expected one with an engine")
+    return Configuration(path=path, ios=ios)
+
+
+def _xml(path: Path, data: bytes) -> Iterator[IO]:
+    """XML of ADIOS2."""
+    root = xmlfile.parse(data, str(path), "adios-config")
+    for element in root.children:
+        if element.tag in ADIOS_1:
+            raise element.fault(
+                "of ADIOS 1, whose descriptors have variables: understudy describe FILE.xml; "
+                "expected a configuration of ADIOS2 with <io>"
+            )
+    defined: dict[str, Operator] = {}
+    for element in root.all("operator"):
+        defined[element.need("name")] = element.need("type"), _parameters(element)
+    for element in root.all("io"):
+        yield _io(element, defined)
+
+
+def _io(element: Element, defined: Mapping[str, Operator]) -> IO:
+    engine, parameters = "", dict[str, str]()
+    transports = []
+    operators: dict[str, tuple[Operator, ...]] = {}
+    notes = []
+    for child in element.children:
+        if child.tag == "engine":
+            if engine:
+                raise child.fault("a second engine of an IO; expected one")
+            engine, parameters = child.need("type"), _parameters(child)
+        elif child.tag == "transport":
+            transports.append((child.need("type"), _parameters(child)))
+        elif child.tag == "variable":
+            name = child.need("name")
+            rows = tuple(_operation(row, defined) for row in child.all("operation"))
+            operators[name] = operators.get(name, ()) + rows
+        else:
+            notes.append(f"<{one_line(child.tag)}> of an IO has no effect.")
+    return IO(
+        name=element.need("name"),
+        engine=engine,
+        parameters=parameters,
+        transports=tuple(transports),
+        operators=operators,
+        notes=tuple(notes),
+    )
+
+
+def _parameters(element: Element) -> dict[str, str]:
+    parameters: dict[str, str] = {}
+    for child in element.all("parameter"):
+        key, value = child.need("key"), child.get("value")
+        if "value" not in map(str.lower, child.attributes):
+            raise child.fault(f'the attribute value="..." of {one_line(key)} is missing')
+        if parameters.setdefault(key, value) != value:
+            raise child.fault(f"{one_line(key)}: given twice")
+    return parameters
+
+
+def _operation(element: Element, defined: Mapping[str, Operator]) -> Operator:
+    kind, name = element.get("type").strip(), element.get("operator").strip()
+    if bool(kind) == bool(name):
+        raise element.fault("expected either a type or the name of an operator")
+    if name and name not in defined:
+        raise element.fault(f"operator {name!r}: not defined")
+    parameters = _parameters(element)
+    return (kind, parameters) if kind else (defined[name][0], {**defined[name][1], **parameters})
+
+
+class _Rows:
+    """Nested maps and lists of a YAML, JSON or TOML file, with where they stand for messages."""
+
+    def __init__(self, path: Path, value: Any, where: str = "") -> None:
+        self.path = path
+        self.value = value
+        self.where = where
+
+    def fault(self, expected: str) -> UnderstudyError:
+        shown = one_line(repr(self.value))
+        shown = shown if len(shown) < 60 else f"{shown[:60]}…"
+        return UnderstudyError(f"{self.path}: {self.where or 'top'}: {shown}: expected {expected}")
+
+    def map(self) -> dict[str, "_Rows"]:
+        if self.value is None or self.value == "":
+            return {}
+        if not isinstance(self.value, dict):
+            raise self.fault("a map")
+        return {
+            str(key): _Rows(self.path, value, f"{self.where}.{one_line(str(key))}".lstrip("."))
+            for key, value in self.value.items()
+        }
+
+    def list(self) -> list["_Rows"]:
+        if self.value is None or self.value == "":
+            return []
+        if not isinstance(self.value, list):
+            raise self.fault("a list")
+        return [_Rows(self.path, row, f"{self.where}[{k}]") for k, row in enumerate(self.value)]
+
+    def text(self) -> str:
+        if isinstance(self.value, bool):
+            return "true" if self.value else "false"
+        if not isinstance(self.value, str | int | float):
+            raise self.fault("a text or number")
+        text = str(self.value)
+        if not text.isprintable():
+            raise self.fault("a text of one line")
+        return text
+
+    def texts(self) -> dict[str, str]:
+        return {key: row.text() for key, row in self.map().items()}
+
+
+def _take(rows: dict[str, _Rows], key: str) -> _Rows | None:
+    """The value of a key, whether or not capitals count, which is taken out."""
+    match = next((name for name in rows if name.lower() == key.lower()), None)
+    return rows.pop(match) if match is not None else None
+
+
+def _yaml(path: Path, data: bytes) -> Iterator[IO]:
+    """YAML of ADIOS2, whose values are texts."""
+    try:
+        text = data.decode()
+        if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, yaml.BaseLoader)):
+            raise UnderstudyError(f"{path}: an alias (*name) is not read; expected its value")
+        document = yaml.load(text, yaml.BaseLoader)  # which makes texts only
+    except UnicodeDecodeError as error:
+        raise UnderstudyError(f"{path}: no text at byte {error.start}") from None
+    except (yaml.YAMLError, RecursionError, ValueError) as error:
+        what = str(getattr(error, "problem", None) or "too deep")
+        mark = getattr(error, "problem_mark", None)
+        line = f" line {mark.line + 1}:" if mark is not None else ""
+        raise UnderstudyError(f"{path}:{line} not YAML: {one_line(what)}") from None
+    for row in _Rows(path, document).list():
+        keys = row.map()
+        if (name := _take(keys, "IO")) is None:
+            continue
+        yield _yaml_io(name.text(), keys)
+
+
+def _yaml_io(name: str, keys: dict[str, _Rows]) -> IO:
+    engine = _take(keys, "Engine")
+    parameters = {} if engine is None else engine.map()
+    kind = _take(parameters, "Type")
+    variables, transports = _take(keys, "Variables"), _take(keys, "Transports")
+    operators: dict[str, tuple[Operator, ...]] = {}
+    for row in () if variables is None else variables.list():
+        variable = row.map()
+        named, operations = _take(variable, "Variable"), _take(variable, "Operations")
+        if named is None:
+            raise row.fault("a map with Variable")
+        rows = () if operations is None else operations.list()
+        operators[named.text()] = tuple(_typed(operation) for operation in rows)
+    return IO(
+        name=name,
+        engine="" if kind is None else kind.text(),
+        parameters={key: value.text() for key, value in parameters.items()},
+        transports=tuple(_typed(row) for row in (() if transports is None else transports.list())),
+        operators=operators,
+        notes=tuple(f"{one_line(key)} of an IO has no effect." for key in keys),
+    )
+
+
+def _typed(row: _Rows) -> Operator:
+    """A map with a type and parameters."""
+    keys = row.map()
+    kind = _take(keys, "Type")
+    if kind is None:
+        raise row.fault("a map with Type")
+    return kind.text(), {key: value.text() for key, value in keys.items()}
+
+
+def _json(path: Path, data: bytes) -> Iterator[IO]:
+    """JSON of openPMD-api."""
+    try:
+        document = json.loads(data)
+    except RecursionError:
+        raise UnderstudyError(f"{path}: not JSON: too deep") from None
+    except ValueError as error:
+        raise UnderstudyError(f"{path}: not JSON: {one_line(str(error))}") from None
+    yield _openpmd(_Rows(path, document))
+
+
+def _toml(path: Path, data: bytes) -> Iterator[IO]:
+    """TOML of openPMD-api."""
+    try:
+        tomllib = import_module("tomllib")
+    except ImportError:
+        raise UnderstudyError(f"{path}: TOML needs Python 3.11; expected JSON") from None
+    try:
+        document = tomllib.loads(data.decode())
+    except RecursionError:
+        raise UnderstudyError(f"{path}: not TOML: too deep") from None
+    except ValueError as error:
+        raise UnderstudyError(f"{path}: not TOML: {one_line(str(error))}") from None
+    yield _openpmd(_Rows(path, document))
+
+
+def _openpmd(document: _Rows) -> IO:
+    keys = document.map()
+    backend = _take(keys, "backend")
+    if backend is not None and backend.text().lower() != "adios2":
+        raise backend.fault("adios2, the backend of openPMD-api that this describes")
+    part = _take(keys, "adios2")
+    if part is None:
+        raise document.fault("the key adios2 of openPMD-api")
+    adios2 = part.map()
+    engine, dataset = _take(adios2, "engine"), _take(adios2, "dataset")
+    rows = {} if engine is None else engine.map()
+    kind, parameters = _take(rows, "type"), _take(rows, "parameters")
+    return IO(
+        name=OPENPMD,
+        engine="" if kind is None else kind.text(),
+        parameters={} if parameters is None else parameters.texts(),
+        operators=_datasets(dataset),
+    )
+
+
+def _datasets(dataset: _Rows | None) -> dict[str, tuple[Operator, ...]]:
+    """Operators of all variables, or of those that a pattern selects, by the pattern."""
+    if dataset is None:
+        return {}
+    if not isinstance(dataset.value, list):
+        return {"*": _operators(dataset)}
+    operators = {}
+    for row in dataset.list():
+        keys = row.map()
+        select, cfg = _take(keys, "select"), _take(keys, "cfg")
+        if cfg is None:
+            raise row.fault("a map with cfg")
+        if select is not None and isinstance(select.value, list):
+            names = [name.text() for name in select.list()]
+        else:
+            names = ["*" if select is None else select.text()]
+        for name in names:
+            operators[name] = _operators(cfg)
+    return operators
+
+
+def _operators(row: _Rows) -> tuple[Operator, ...]:
+    operators = _take(row.map(), "operators")
+    rows = []
+    for operator in () if operators is None else operators.list():
+        keys = operator.map()
+        kind, parameters = _take(keys, "type"), _take(keys, "parameters")
+        if kind is None:
+            raise operator.fault("a map with type")
+        rows.append((kind.text(), {} if parameters is None else parameters.texts()))
+    return tuple(rows)
+
+
+def applied(output: Output, configuration: Configuration, name: str | None = None) -> Output:
+    """The output as if it were written with an IO of a configuration: its engine, parameters and
+    operators. What the engine does not take is an UnderstudyError, what it ignores a note."""
+    io = configuration.io(name)
+    try:
+        engine = engines.engine_of(io.engine)
+    except UnderstudyError as error:
+        raise UnderstudyError(f"{configuration.path}: IO {io.name}: {error}") from None
+    known = engines.PLAYED[engine]
+    parameters: dict[str, str] = {}
+    ignored = []
+    for key, value in io.parameters.items():
+        parameter = known.get(key.lower())
+        if parameter is None or not parameter.writer:
+            ignored.append(one_line(key))
+            continue
+        try:
+            parameter.check(value)
+        except ValueError as error:
+            raise UnderstudyError(
+                f"{configuration.path}: IO {io.name}: {parameter.name}: {value!r}: {error}"
+            ) from None
+        parameters[parameter.name] = value
+    notes = [f"Engine and parameters are of IO {io.name} of a configuration.", *io.notes]
+    if ignored:
+        notes.append(f"{engine} ignores {', '.join(ignored)}.")
+    operators = _checked(configuration.path, io)
+    if operators:
+        notes.append(
+            f"Operators of the configuration ({', '.join(operators)}) are not in the sizes."
+        )
+    return replace(
+        output,
+        engine=engine,
+        parameters=parameters,
+        subfiles=0,
+        variables=tuple(
+            replace(v, operators=v.operators + io.operators.get(v.name, io.operators.get("*", ())))
+            for v in output.variables
+        ),
+        notes=(*output.notes, *notes),
+    )
+
+
+def _checked(path: Path, io: IO) -> list[str]:
+    """The names of the operators of an IO."""
+    names = sorted({kind for rows in io.operators.values() for kind, _ in rows})
+    for name in names:
+        if name.lower() not in engines.OPERATORS:
+            raise UnderstudyError(
+                f"{path}: IO {io.name}: operator {name!r}: expected one of "
+                f"{', '.join(engines.OPERATORS)}"
+            )
+    return names
