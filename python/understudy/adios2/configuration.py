@@ -61,12 +61,7 @@ def read(path: Path) -> Configuration:
         raise UnderstudyError(
             f"{path}: expected a configuration of ADIOS2 or openPMD, a file {', '.join(readers)}"
         )
-    try:
-        data = read_bytes(path)
-    except OSError as error:
-        raise UnderstudyError(f"{path}: cannot be read: {error.strerror}") from None
-    if len(data) > LARGEST_BYTES:
-        raise UnderstudyError(f"{path}: {len(data):,} bytes: expected at most {LARGEST_BYTES:,}")
+    data = content(path)
     ios: dict[str, IO] = {}
     for io in readers[path.suffix.lower()](path, data):
         if io.name in ios:
@@ -75,6 +70,16 @@ def read(path: Path) -> Configuration:
     if not ios:
         raise UnderstudyError(f"{path}: no IO in it; expected one with an engine")
     return Configuration(path=path, ios=ios)
+
+
+def content(path: Path) -> bytes:
+    try:
+        data = read_bytes(path)
+    except OSError as error:
+        raise UnderstudyError(f"{path}: cannot be read: {error.strerror}") from None
+    if len(data) > LARGEST_BYTES:
+        raise UnderstudyError(f"{path}: {len(data):,} bytes: expected at most {LARGEST_BYTES:,}")
+    return data
 
 
 def _xml(path: Path, data: bytes) -> Iterator[IO]:
@@ -142,7 +147,7 @@ def _operation(element: Element, defined: Mapping[str, Operator]) -> Operator:
     return (kind, parameters) if kind else (defined[name][0], {**defined[name][1], **parameters})
 
 
-class _Rows:
+class Rows:
     """Nested maps and lists of a YAML, JSON or TOML file, with where they stand for messages."""
 
     def __init__(self, path: Path, value: Any, where: str = "") -> None:
@@ -155,22 +160,22 @@ class _Rows:
         shown = shown if len(shown) < 60 else f"{shown[:60]}…"
         return UnderstudyError(f"{self.path}: {self.where or 'top'}: {shown}: expected {expected}")
 
-    def map(self) -> dict[str, "_Rows"]:
+    def map(self) -> dict[str, "Rows"]:
         if self.value is None or self.value == "":
             return {}
         if not isinstance(self.value, dict):
             raise self.fault("a map")
         return {
-            str(key): _Rows(self.path, value, f"{self.where}.{one_line(str(key))}".lstrip("."))
+            str(key): Rows(self.path, value, f"{self.where}.{one_line(str(key))}".lstrip("."))
             for key, value in self.value.items()
         }
 
-    def list(self) -> list["_Rows"]:
+    def list(self) -> list["Rows"]:
         if self.value is None or self.value == "":
             return []
         if not isinstance(self.value, list):
             raise self.fault("a list")
-        return [_Rows(self.path, row, f"{self.where}[{k}]") for k, row in enumerate(self.value)]
+        return [Rows(self.path, row, f"{self.where}[{k}]") for k, row in enumerate(self.value)]
 
     def text(self) -> str:
         if isinstance(self.value, bool):
@@ -186,19 +191,19 @@ class _Rows:
         return {key: row.text() for key, row in self.map().items()}
 
 
-def _take(rows: dict[str, _Rows], key: str) -> _Rows | None:
+def take(rows: dict[str, Rows], key: str) -> Rows | None:
     """The value of a key, whether or not capitals count, which is taken out."""
     match = next((name for name in rows if name.lower() == key.lower()), None)
     return rows.pop(match) if match is not None else None
 
 
-def _yaml(path: Path, data: bytes) -> Iterator[IO]:
-    """YAML of ADIOS2, whose values are texts."""
+def yaml_document(path: Path, data: bytes) -> Any:
+    """The maps and lists of texts in a YAML file."""
     try:
         text = data.decode()
         if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, yaml.BaseLoader)):
             raise UnderstudyError(f"{path}: an alias (*name) is not read; expected its value")
-        document = yaml.load(text, yaml.BaseLoader)  # which makes texts only
+        return yaml.load(text, yaml.BaseLoader)  # which makes texts only
     except UnicodeDecodeError as error:
         raise UnderstudyError(f"{path}: no text at byte {error.start}") from None
     except (yaml.YAMLError, RecursionError, ValueError) as error:
@@ -206,22 +211,27 @@ def _yaml(path: Path, data: bytes) -> Iterator[IO]:
         mark = getattr(error, "problem_mark", None)
         line = f" line {mark.line + 1}:" if mark is not None else ""
         raise UnderstudyError(f"{path}:{line} not YAML: {one_line(what)}") from None
-    for row in _Rows(path, document).list():
+
+
+def _yaml(path: Path, data: bytes) -> Iterator[IO]:
+    """YAML of ADIOS2, whose values are texts."""
+    document = yaml_document(path, data)
+    for row in Rows(path, document).list():
         keys = row.map()
-        if (name := _take(keys, "IO")) is None:
+        if (name := take(keys, "IO")) is None:
             continue
         yield _yaml_io(name.text(), keys)
 
 
-def _yaml_io(name: str, keys: dict[str, _Rows]) -> IO:
-    engine = _take(keys, "Engine")
+def _yaml_io(name: str, keys: dict[str, Rows]) -> IO:
+    engine = take(keys, "Engine")
     parameters = {} if engine is None else engine.map()
-    kind = _take(parameters, "Type")
-    variables, transports = _take(keys, "Variables"), _take(keys, "Transports")
+    kind = take(parameters, "Type")
+    variables, transports = take(keys, "Variables"), take(keys, "Transports")
     operators: dict[str, tuple[Operator, ...]] = {}
     for row in () if variables is None else variables.list():
         variable = row.map()
-        named, operations = _take(variable, "Variable"), _take(variable, "Operations")
+        named, operations = take(variable, "Variable"), take(variable, "Operations")
         if named is None:
             raise row.fault("a map with Variable")
         rows = () if operations is None else operations.list()
@@ -236,10 +246,10 @@ def _yaml_io(name: str, keys: dict[str, _Rows]) -> IO:
     )
 
 
-def _typed(row: _Rows) -> Operator:
+def _typed(row: Rows) -> Operator:
     """A map with a type and parameters."""
     keys = row.map()
-    kind = _take(keys, "Type")
+    kind = take(keys, "Type")
     if kind is None:
         raise row.fault("a map with Type")
     return kind.text(), {key: value.text() for key, value in keys.items()}
@@ -253,7 +263,7 @@ def _json(path: Path, data: bytes) -> Iterator[IO]:
         raise UnderstudyError(f"{path}: not JSON: too deep") from None
     except ValueError as error:
         raise UnderstudyError(f"{path}: not JSON: {one_line(str(error))}") from None
-    yield _openpmd(_Rows(path, document))
+    yield _openpmd(Rows(path, document))
 
 
 def _toml(path: Path, data: bytes) -> Iterator[IO]:
@@ -268,21 +278,21 @@ def _toml(path: Path, data: bytes) -> Iterator[IO]:
         raise UnderstudyError(f"{path}: not TOML: too deep") from None
     except ValueError as error:
         raise UnderstudyError(f"{path}: not TOML: {one_line(str(error))}") from None
-    yield _openpmd(_Rows(path, document))
+    yield _openpmd(Rows(path, document))
 
 
-def _openpmd(document: _Rows) -> IO:
+def _openpmd(document: Rows) -> IO:
     keys = document.map()
-    backend = _take(keys, "backend")
+    backend = take(keys, "backend")
     if backend is not None and backend.text().lower() != "adios2":
         raise backend.fault("adios2, the backend of openPMD-api that this describes")
-    part = _take(keys, "adios2")
+    part = take(keys, "adios2")
     if part is None:
         raise document.fault("the key adios2 of openPMD-api")
     adios2 = part.map()
-    engine, dataset = _take(adios2, "engine"), _take(adios2, "dataset")
+    engine, dataset = take(adios2, "engine"), take(adios2, "dataset")
     rows = {} if engine is None else engine.map()
-    kind, parameters = _take(rows, "type"), _take(rows, "parameters")
+    kind, parameters = take(rows, "type"), take(rows, "parameters")
     return IO(
         name=OPENPMD,
         engine="" if kind is None else kind.text(),
@@ -291,7 +301,7 @@ def _openpmd(document: _Rows) -> IO:
     )
 
 
-def _datasets(dataset: _Rows | None) -> dict[str, tuple[Operator, ...]]:
+def _datasets(dataset: Rows | None) -> dict[str, tuple[Operator, ...]]:
     """Operators of all variables, or of those that a pattern selects, by the pattern."""
     if dataset is None:
         return {}
@@ -300,7 +310,7 @@ def _datasets(dataset: _Rows | None) -> dict[str, tuple[Operator, ...]]:
     operators = {}
     for row in dataset.list():
         keys = row.map()
-        select, cfg = _take(keys, "select"), _take(keys, "cfg")
+        select, cfg = take(keys, "select"), take(keys, "cfg")
         if cfg is None:
             raise row.fault("a map with cfg")
         if select is not None and isinstance(select.value, list):
@@ -312,16 +322,28 @@ def _datasets(dataset: _Rows | None) -> dict[str, tuple[Operator, ...]]:
     return operators
 
 
-def _operators(row: _Rows) -> tuple[Operator, ...]:
-    operators = _take(row.map(), "operators")
+def _operators(row: Rows) -> tuple[Operator, ...]:
+    operators = take(row.map(), "operators")
     rows = []
     for operator in () if operators is None else operators.list():
         keys = operator.map()
-        kind, parameters = _take(keys, "type"), _take(keys, "parameters")
+        kind, parameters = take(keys, "type"), take(keys, "parameters")
         if kind is None:
             raise operator.fault("a map with type")
         rows.append((kind.text(), {} if parameters is None else parameters.texts()))
     return tuple(rows)
+
+
+def is_configuration(path: Path) -> bool:
+    """True for a YAML file that is a list, as those of ADIOS2 are."""
+    return isinstance(yaml_document(path, content(path)), list)
+
+
+def chosen(output: Output, config: Path | None, name: str | None) -> Output:
+    """The output with a configuration, if one is given."""
+    if name is not None and config is None:
+        raise UnderstudyError(f"--io {name}: expected only with --config")
+    return output if config is None else applied(output, read(config), name)
 
 
 def applied(output: Output, configuration: Configuration, name: str | None = None) -> Output:

@@ -224,18 +224,20 @@ def _stacked(parts: list[tuple[Integers, Integers]]) -> list[tuple[Integers, Int
 
 
 def workload_of(
-    output: Output, *, name: str | None = None, keep_names: bool = False, method: str = ""
+    output: Output, *, name: str | None = None, keep_names: bool = False, model: bool = False
 ) -> Workload:
-    """The workload of an output: a stream of its time steps. `name` (default: the number of ranks,
-    or with `keep_names` the name of the file), `keep_names` keeps those of variables as labels,
-    `method` is one of the player (default: by the engine)."""
+    """The workload of an output: a stream of its time steps, played by the method of its engine.
+
+    `name` (default: the number of ranks, or with `keep_names` the name of the file), `keep_names`
+    keeps those of variables as labels, `model` says that a person stated the output.
+    """
     if output.writers < 1:
         raise UnderstudyError(f"{output.path}: no process wrote anything")
     composer = _Composer(output=output, keep_names=keep_names)
     dumps = _dumps(output, composer)
     if not dumps:
         raise UnderstudyError(f"{output.path}: no time step in it has data")
-    stem = output.path.name.removesuffix(".bp").removesuffix(".bp4").removesuffix(".bp5")
+    stem = output.path.stem
     stream = Pattern(
         name=identifier(stem) if keep_names else "output-0",
         label=output.path.name if keep_names else "",
@@ -243,7 +245,7 @@ def workload_of(
         operation="write",
         files="append" if output.steps > 1 else "new",
         layout="shared",
-        method=method or METHODS[output.engine],
+        method=METHODS[output.engine],
         transfer_bytes=max(
             bytes_
             for dump in dumps
@@ -258,12 +260,12 @@ def workload_of(
         ranks=output.writers,
         streams=streams_of([stream], output.writers),
         source=Source(
-            format=f"adios2-{output.engine.lower()}",
+            format="adios2-model" if model else f"adios2-{output.engine.lower()}",
             version=output.version,
             reader=f"understudy {__version__}",
             notes=tuple(_notes(output, composer)),
         ),
-        provenance=_provenance(output),
+        provenance=_of_model(output) if model else _provenance(output),
     )
 
 
@@ -379,4 +381,16 @@ def _provenance(output: Output) -> tuple[Provenance, ...]:
                 "profiling.json: the time of the slowest rank, divided by the steps.",
             )
         )
+    return tuple(Provenance(path=path, origin=origin, how=how) for path, origin, how in rows)
+
+
+def _of_model(output: Output) -> tuple[Provenance, ...]:
+    how = "The model."
+    rows = [("/ranks", "read", how), ("/streams/*/dumps/*/variables", "read", how)]
+    rows.append(
+        ("/streams/*/dumps/*/time_s", "read", how)
+        if output.times
+        else ("/streams/*/dumps/*/time_s", "assumed", "The model has no times.")
+    )
+    rows.append(("/streams/*/transfer_bytes", "derived", "The largest block of a variable."))
     return tuple(Provenance(path=path, origin=origin, how=how) for path, origin, how in rows)

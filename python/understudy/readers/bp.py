@@ -42,11 +42,7 @@ def read(
 ) -> Workload:
     """The workload of the file with this md.idx, or of this directory; with `config`, as if it
     were written with that configuration of ADIOS2, its `io`."""
-    if io is not None and config is None:
-        raise UnderstudyError(f"--io {io}: expected only with --config")
-    output = bp_file.read(_folder(path), tick)
-    if config is not None:
-        output = configuration.applied(output, configuration.read(config), io)
+    output = configuration.chosen(bp_file.read(_folder(path), tick), config, io)
     workload = description.workload_of(output, name=name, keep_names=keep_names)
     rules.check(workload, str(_folder(path)))
     return workload

@@ -187,7 +187,8 @@ def read(path: Path, method: str | None = None) -> Descriptor:
     for element in root.all("io"):
         raise element.fault(
             "this is a config of ADIOS2, which has engines but no variables; expected a "
-            "descriptor of ADIOS 1.x, with <adios-group>"
+            "descriptor of ADIOS 1.x, with <adios-group>, or a BP file with this config: "
+            "understudy describe FILE.bp --config CONFIG"
         )
     language = _language(root, "Fortran")
     groups: dict[str, Group] = {}
