@@ -35,7 +35,7 @@ bool skeleton_file_path(const struct skeleton *run, const char *name, char path[
 }
 
 /* The text behind a '.' and a number of at most `maximum`; NULL where there is none. */
-static const char *behind_number(const char *text, int maximum)
+const char *skeleton_behind_number(const char *text, int maximum)
 {
     int64_t value = 0;
     if (*text++ != '.' || !isdigit((unsigned char)*text))
@@ -51,15 +51,8 @@ static const char *behind_file(const struct skeleton *run, const char *name, con
     const size_t length = strlen(group->name);
     if (group->opened < 0 || strncmp(name, group->name, length) != 0)
         return NULL;
-    const char *rest = run->options.append ? name + length : behind_number(name + length, group->opened);
+    const char *rest = run->options.append ? name + length : skeleton_behind_number(name + length, group->opened);
     return rest && strncmp(rest, ".bp", 3) == 0 ? rest + 3 : NULL;
-}
-
-/* NAME.<rank>, a file in the directory NAME.dir. */
-static bool is_subfile(const struct skeleton *run, const char *entry, const char *name, size_t length)
-{
-    const char *rest = strncmp(entry, name, length) == 0 ? behind_number(entry + length, run->ranks - 1) : NULL;
-    return rest && *rest == '\0';
 }
 
 /* ---- Directories, by calls that are safe in a signal handler and are not intercepted ---- */
@@ -113,17 +106,16 @@ void skeleton_remove_regular(int directory, const char *name)
 
 /* ---- Files of the run ---- */
 
-/* In NAME.dir, given as `folder`: their bytes and number, or their removal. */
+/* In the directory of a file, given as `folder`: their bytes and number, or their removal. */
 static void visit_subfiles(const struct skeleton *run, const char *folder, bool removes, int64_t *bytes, int64_t *files)
 {
     struct listing listing;
     const char *entry;
     int64_t size;
-    const size_t length = strlen(folder) - strlen(".dir");
     if (!open_listing(&listing, run->directory, folder))
         return;
     while ((entry = next_entry(&listing)))
-        if (is_subfile(run, entry, folder, length) && is_regular(listing.descriptor, entry, &size)) {
+        if (skeleton_is_subfile(run, entry, folder) && is_regular(listing.descriptor, entry, &size)) {
             *bytes += size;
             ++*files;
             if (removes)
@@ -140,7 +132,7 @@ void skeleton_measure_file(const struct skeleton *run, const char *name, int64_t
     *bytes = *files = 0;
     if (is_regular(run->directory, name, bytes))
         *files = 1;
-    snprintf(folder, sizeof folder, "%s.dir", name);
+    snprintf(folder, sizeof folder, "%s%s", name, skeleton_folder_ending);
     visit_subfiles(run, folder, false, bytes, files);
 }
 
@@ -149,7 +141,7 @@ void skeleton_remove_file(const struct skeleton *run, const char *name)
     char folder[NAME_BYTES + 8];
     int64_t bytes = 0, files = 0;
     skeleton_remove_regular(run->directory, name);
-    snprintf(folder, sizeof folder, "%s.dir", name);
+    snprintf(folder, sizeof folder, "%s%s", name, skeleton_folder_ending);
     visit_subfiles(run, folder, true, &bytes, &files);
 }
 
@@ -159,7 +151,7 @@ static const char *behind_ours(const struct skeleton *run, const char *entry)
     const char *rest = NULL;
     for (int g = 0; !rest && g < run->group_count; ++g)
         rest = behind_file(run, entry, &run->groups[g]);
-    return rest && (*rest == '\0' || strcmp(rest, ".dir") == 0) ? rest : NULL;
+    return rest && (*rest == '\0' || strcmp(rest, skeleton_folder_ending) == 0) ? rest : NULL;
 }
 
 void skeleton_remove_all(const struct skeleton *run)
@@ -169,10 +161,11 @@ void skeleton_remove_all(const struct skeleton *run)
     int64_t bytes = 0, files = 0;
     if (run->directory >= 0 && open_listing(&listing, run->directory, ".")) {
         while ((entry = next_entry(&listing)))
-            if ((rest = behind_ours(run, entry)) && strcmp(rest, ".dir") != 0)
+            if ((rest = behind_ours(run, entry))) {
                 skeleton_remove_regular(run->directory, entry);
-            else if (rest)
-                visit_subfiles(run, entry, true, &bytes, &files);
+                if (strcmp(rest, skeleton_folder_ending) == 0)
+                    visit_subfiles(run, entry, true, &bytes, &files);
+            }
         close_listing(&listing);
     }
     if (run->opened_timers)
@@ -185,7 +178,7 @@ bool skeleton_file_exists(const struct skeleton *run, const char *name)
 {
     char folder[NAME_BYTES + 8];
     struct stat status;
-    snprintf(folder, sizeof folder, "%s.dir", name);
+    snprintf(folder, sizeof folder, "%s%s", name, skeleton_folder_ending);
     return fstatat(run->directory, name, &status, AT_SYMLINK_NOFOLLOW) == 0 ||
            fstatat(run->directory, folder, &status, AT_SYMLINK_NOFOLLOW) == 0;
 }

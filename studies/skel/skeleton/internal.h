@@ -6,7 +6,8 @@
  *   options.c    the command line                     config.c   the adios-config
  *   files.c      files of the run: sizes, removal     stop.c     the end of a run that fails or is stopped
  *   capacity.c   memory and disk                      result.c   the measurement
- *   arrays.c     decompositions and contents
+ *   arrays.c     decompositions and contents          adios1.c   the library, ADIOS 1.13; or
+ *                                                     adios2.cpp ADIOS2
  */
 #ifndef SKELETON_INTERNAL_H
 #define SKELETON_INTERNAL_H
@@ -18,6 +19,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
+
+#ifdef __cplusplus
+extern "C" {
+#define _Noreturn [[noreturn]]
+#endif
 
 /* The timers of the last step are fetched by opening one more file. */
 #define SKELETON_TIMERS ".timers.bp" /* no group begins with a dot */
@@ -113,7 +119,9 @@ void skeleton_prepare_directory(struct skeleton *run);
 /* <group>.<step>.bp, or <group>.bp with append; the name in the run directory, and the path for ADIOS. */
 void skeleton_file_name(const struct skeleton *run, const char *group, int step, char name[NAME_BYTES]);
 bool skeleton_file_path(const struct skeleton *run, const char *name, char path[PATH_BYTES]);
-/* Bytes and number of the regular files NAME and NAME.dir/NAME.<number>. */
+/* The text behind a '.' and a number of at most `maximum`; NULL where there is none. */
+const char *skeleton_behind_number(const char *text, int maximum);
+/* Bytes and number of the regular file NAME and of those in its directory. */
 void skeleton_measure_file(const struct skeleton *run, const char *name, int64_t *bytes, int64_t *files);
 /* Removes these. */
 void skeleton_remove_file(const struct skeleton *run, const char *name);
@@ -129,17 +137,50 @@ bool skeleton_file_exists(const struct skeleton *run, const char *name);
 /* Is the run directory still where its path says? ADIOS opens its files by path. */
 bool skeleton_directory_is_there(const struct skeleton *run);
 
+/* ---- run.c: steps and their records, for the files that call ADIOS ---- */
+
+/* Begins a record for the group in this step; path: that of its file. */
+struct record *skeleton_open_record(struct skeleton *run, const char *group, char path[PATH_BYTES]);
+/* The one that was opened. */
+struct record *skeleton_record(struct skeleton *run);
+/* Around one call of ADIOS: its phase, and where the time in it goes. */
+void skeleton_begin_phase(const struct skeleton *run, struct record *record, enum phase phase);
+void skeleton_end_phase(const struct skeleton *run, struct record *record, enum phase phase);
+/* Within the phase of closing: the faults that the options ask for. */
+void skeleton_inject_faults(const struct skeleton *run);
+/* Ends the record after its last call; communication, I/O and rest must be all of its time. */
+void skeleton_close_record(struct skeleton *run, const struct record *record);
+/* A barrier where the options ask for one. */
+void skeleton_wait(struct skeleton *run, enum skeleton_barrier place);
+
+/* ---- adios1.c or adios2.cpp: the library ---- */
+
+extern const char skeleton_library_name[], skeleton_library_version[];
+/* Ends the run where the options name what the library has not. */
+void skeleton_check_library_options(struct skeleton *run);
+void skeleton_start_library(struct skeleton *run);
+/* Sets what the library knows of a group. */
+void skeleton_describe_group(struct skeleton *run, struct group *group);
+void skeleton_finish_library(struct skeleton *run);
+/* The directory of the file NAME is NAME followed by this. */
+extern const char skeleton_folder_ending[];
+/* Is it one of the files in the directory `folder` of a file? Safe in a signal handler. */
+bool skeleton_is_subfile(const struct skeleton *run, const char *entry, const char *folder);
+
 /* ---- stop.c ---- */
 
 /* The end of a run for a reason that all processes know: rank `speaker` prints, all leave in order. */
 _Noreturn void skeleton_leave(struct skeleton *run, int speaker, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-void skeleton_check_adios(const struct skeleton *run, int code, const char *call, const char *what);
 /* From now on, or with NULL no longer, a signal ends the run without its files. */
 void skeleton_catch_signals(const struct skeleton *run);
 
 /* ---- result.c ---- */
 
 void skeleton_write_result(struct skeleton *run);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

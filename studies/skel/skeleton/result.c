@@ -5,7 +5,6 @@
 #include "text/print.h"
 #include "text/sha256.h"
 
-#include <adios.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
@@ -158,7 +157,7 @@ static void put_environment(FILE *out, const struct skeleton *run)
     fprintf(out, "\"processors\": %ld, ", sysconf(_SC_NPROCESSORS_ONLN));
     put_key_text(out, "mpi", version, ",\n  ");
     put_mpi_settings(out);
-    fputs("\"libraries\": {\"adios\": \"" ADIOS_VERSION "\"},\n  ", out);
+    fprintf(out, "\"libraries\": {\"%s\": \"%s\"},\n  ", skeleton_library_name, skeleton_library_version);
     put_key_text(out, "directory", options->directory, ", ");
     put_key_text(out, "program_sha256", digits[0] ? digits : NULL, ", ");
     fputs("\"commit\": null},\n", out);
@@ -325,7 +324,7 @@ static void put_stream(FILE *out, const struct skeleton *run, int repetition, in
     if (run->rank == 0) {
         fputs("   {", out);
         put_key_text(out, "name", run->groups[group].name, ", ");
-        fputs("\"method\": \"adios\", \"dumps\": [\n", out);
+        fprintf(out, "\"method\": \"%s\", \"dumps\": [\n", skeleton_library_name);
     }
     for (int r = next_record(run, 0, repetition, group); r < run->record_count;) {
         const int next = next_record(run, r + 1, repetition, group);

@@ -1,21 +1,14 @@
-/* A run: start, repetitions, steps, the calls of ADIOS in them, and the end. */
+/* A run: start, repetitions, steps, their records, and the end. */
 #include "internal.h"
 
 #include "text/print.h"
 
-#include <adios.h>
-#include <adios_error.h>
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
-
-enum { LIBRARY_FIRST_TIMER = 16 };
-
-/* In the library, but in none of its headers. */
-int adios_get_timing_value(int64_t file, int64_t index, double *value);
 
 /*
  * Nothing here uses shared file pointers, but Open MPI prepares one in every MPI_File_open: the component `sm` by a
@@ -33,33 +26,6 @@ __attribute__((constructor)) static void do_without_shared_file_pointers(void)
 
 /* ---- Start ---- */
 
-/* Parameters of methods that write files: of ADIOS 1.13.1, which passes over any other in silence, and block_size and
- * merging_pgs of older versions, which published studies state. */
-static const char *const known_parameters[] = {
-    "aggregation_type", "block_size",      "color",       "have_metadata_file", "local-fs",
-    "merging_pgs",      "num_aggregators", "num_ost",     "osts_to_skip",       "random_offset",
-    "stripe_count",     "stripe_offset",   "stripe_size", "striping",           "threading"};
-
-static void check_parameters(struct skeleton *run, const char *text)
-{
-    while (*text) {
-        const char *name = text + strspn(text, " ;,");
-        const size_t length = strcspn(name, "= ;,");
-        bool is_parameter = length == 0;
-        for (size_t i = 0; i < sizeof known_parameters / sizeof known_parameters[0]; ++i)
-            is_parameter = is_parameter ||
-                           (strlen(known_parameters[i]) == length && strncmp(known_parameters[i], name, length) == 0);
-        if (!is_parameter)
-            skeleton_leave(run, 0,
-                           "--parameters %.*s: no method of ADIOS 1.13.1 has this parameter; expected num_aggregators, "
-                           "num_ost, stripe_count, stripe_size, block_size, stripe_offset, have_metadata_file, "
-                           "local-fs, striping, random_offset, osts_to_skip, aggregation_type, threading or color",
-                           (int)length, name);
-        text = name + length;
-        text += strcspn(text, ";,");
-    }
-}
-
 static void check_options(struct skeleton *run)
 {
     const struct skeleton_options *options = &run->options;
@@ -68,12 +34,7 @@ static void check_options(struct skeleton *run)
                        options->config ? options->config : "no config");
     if (options->slow_rank >= run->ranks)
         skeleton_leave(run, 0, "--slow-rank %d: expected a rank of 0 to %d", options->slow_rank, run->ranks - 1);
-    if (options->method && strpbrk(options->method, "<>&\""))
-        skeleton_leave(run, 0, "--method %s: expected the name of an ADIOS method", options->method);
-    if (options->parameters && strpbrk(options->parameters, "<>&"))
-        skeleton_leave(run, 0, "--parameters %s: expected key=value;key=value", options->parameters);
-    if (options->parameters)
-        check_parameters(run, options->parameters);
+    skeleton_check_library_options(run);
 }
 
 static void know_machine(struct skeleton *run)
@@ -109,11 +70,7 @@ struct skeleton *skeleton_start(const struct skeleton_options *options, MPI_Comm
     if (options->extra_collective_bytes > 0)
         run->collected = skeleton_array(run, "the extra collective",
                                         (size_t)options->extra_collective_bytes * ((size_t)run->ranks + 1), 1);
-    int failed = skeleton_init_adios(run), any = 0;
-    PMPI_Allreduce(&failed, &any, 1, MPI_INT, MPI_MIN, run->comm);
-    if (any != 0)
-        skeleton_leave(run, 0, "adios_init of %s failed with code %d: %s", options->config, any,
-                       failed ? adios_get_last_errmsg() : "on another process");
+    skeleton_start_library(run);
     return run;
 }
 
@@ -171,7 +128,7 @@ bool skeleton_repetition(struct skeleton *run)
     return true;
 }
 
-static void barrier(struct skeleton *run, enum skeleton_barrier place)
+void skeleton_wait(struct skeleton *run, enum skeleton_barrier place)
 {
     if (run->options.barriers & place)
         PMPI_Barrier(run->comm);
@@ -188,7 +145,7 @@ static void sleep_s(double seconds)
 bool skeleton_step(struct skeleton *run)
 {
     if (++run->step == run->options.steps) {
-        barrier(run, SKELETON_AFTER_STEPS);
+        skeleton_wait(run, SKELETON_AFTER_STEPS);
         return false;
     }
     if (run->options.pause_s > 0)
@@ -223,17 +180,10 @@ static int group_index(struct skeleton *run, const char *name)
                      name, MAX_GROUP_BYTES);
     if (run->group_count == MAX_GROUPS)
         skeleton_die(run, "group %s: expected at most %d groups", name, MAX_GROUPS);
-    if (skeleton_group_aggregates_time(run, name))
-        skeleton_die(run,
-                     "%s: <time-aggregation group=\"%s\">: steps stay in the buffer of ADIOS until it is full, so that "
-                     "they cannot be measured one by one; expected a config without it",
-                     run->options.config, name);
     struct group *group = &run->groups[run->group_count];
     snprintf(group->name, sizeof group->name, "%s", name);
-    group->has_timers = skeleton_method_has_timers(run, name);
-    group->transforms = skeleton_group_has_transforms(run, name);
-    group->buffer_bytes = group->transforms ? INT64_MAX : skeleton_buffer_bytes(run, name);
     group->last = group->opened = -1;
+    skeleton_describe_group(run, group);
     return run->group_count++;
 }
 
@@ -250,22 +200,21 @@ static struct record *new_record(struct skeleton *run, int group)
     return record;
 }
 
-static struct record *current(struct skeleton *run)
+struct record *skeleton_record(struct skeleton *run)
 {
     if (!run->is_open)
         skeleton_die(run, "no file is open: expected skeleton_open first");
     return &run->records[run->record_count - 1];
 }
 
-/* Times one call of ADIOS: its phase, and where the time in it goes. */
-static void begin_adios(const struct skeleton *run, struct record *record, enum phase phase)
+void skeleton_begin_phase(const struct skeleton *run, struct record *record, enum phase phase)
 {
     const double begin_s = skeleton_clock_begin();
     if (record->operations[phase] == 0)
         record->start_s[phase] = begin_s - run->start_s;
 }
 
-static void end_adios(const struct skeleton *run, struct record *record, enum phase phase)
+void skeleton_end_phase(const struct skeleton *run, struct record *record, enum phase phase)
 {
     struct skeleton_times times;
     skeleton_clock_end(&times);
@@ -276,21 +225,11 @@ static void end_adios(const struct skeleton *run, struct record *record, enum ph
         record->spent_s[s] += times.seconds[s];
 }
 
-static void take_library_timers(const struct skeleton *run, struct record *record, int64_t file)
-{
-    for (int t = 0; t < LIBRARY_TIMERS; ++t)
-        skeleton_check_adios(run, adios_get_timing_value(file, LIBRARY_FIRST_TIMER + t, &record->library_s[t]),
-                             "adios_get_timing_value", run->groups[record->group].name);
-    record->has_library = true;
-}
-
-int64_t skeleton_open(struct skeleton *run, const char *group)
+struct record *skeleton_open_record(struct skeleton *run, const char *group, char path[PATH_BYTES])
 {
     const int g = group_index(run, group);
-    const int previous = run->groups[g].last;
     const bool appends = run->options.append && run->step > 0;
-    char name[NAME_BYTES], path[PATH_BYTES];
-    int64_t file = 0;
+    char name[NAME_BYTES];
     if (run->is_open)
         skeleton_die(run, "%s: expected the other file to be closed first", group);
     skeleton_file_name(run, group, run->step, name);
@@ -301,48 +240,13 @@ int64_t skeleton_open(struct skeleton *run, const char *group)
     if (run->rank == 0 && !appends && skeleton_file_exists(run, name))
         skeleton_die(run, "%s: exists already, and this run did not write it", path);
     struct record *record = new_record(run, g);
-    barrier(run, SKELETON_BEFORE_OPEN);
+    skeleton_wait(run, SKELETON_BEFORE_OPEN);
     run->groups[g].opened = run->step;
-    begin_adios(run, record, PHASE_OPEN);
-    const int code = adios_open(&file, group, path, appends ? "a" : "w", run->comm);
-    end_adios(run, record, PHASE_OPEN);
-    skeleton_check_adios(run, code, "adios_open", path);
-    if (run->groups[g].has_timers && previous >= 0)
-        take_library_timers(run, &run->records[previous], file);
-    run->groups[g].last = run->record_count - 1;
     run->is_open = true;
-    return file;
+    return record;
 }
 
-void skeleton_group_size(struct skeleton *run, int64_t file, uint64_t bytes)
-{
-    struct record *record = current(run);
-    const struct group *group = &run->groups[record->group];
-    uint64_t total = 0;
-    if (bytes > (uint64_t)group->buffer_bytes)
-        skeleton_die(
-            run,
-            "%s: <buffer>: a buffer of %lld MB cannot hold the %llu bytes that this process writes of %s; raise "
-            "max-size-MB, or use the method POSIX",
-            run->options.config, (long long)(group->buffer_bytes >> 20), (unsigned long long)bytes, group->name);
-    begin_adios(run, record, PHASE_OPEN);
-    const int code = adios_group_size(file, bytes, &total);
-    end_adios(run, record, PHASE_OPEN);
-    skeleton_check_adios(run, code, "adios_group_size", group->name);
-    record->bytes = (int64_t)bytes;
-    barrier(run, SKELETON_BEFORE_WRITE);
-}
-
-void skeleton_write(struct skeleton *run, int64_t file, const char *variable, const void *data)
-{
-    struct record *record = current(run);
-    begin_adios(run, record, PHASE_WRITE);
-    const int code = adios_write(file, variable, data);
-    end_adios(run, record, PHASE_WRITE);
-    skeleton_check_adios(run, code, "adios_write", variable);
-}
-
-static void inject_faults(const struct skeleton *run)
+void skeleton_inject_faults(const struct skeleton *run)
 {
     if (run->options.slow_rank == run->rank) {
         skeleton_clock_turn(STATE_IO);
@@ -355,60 +259,22 @@ static void inject_faults(const struct skeleton *run)
                       (int)run->options.extra_collective_bytes, MPI_BYTE, run->comm);
 }
 
-void skeleton_close(struct skeleton *run, int64_t file)
+void skeleton_close_record(struct skeleton *run, const struct record *record)
 {
-    struct record *record = current(run);
-    barrier(run, SKELETON_BEFORE_CLOSE);
-    begin_adios(run, record, PHASE_CLOSE);
-    inject_faults(run);
-    const int code = adios_close(file);
-    end_adios(run, record, PHASE_CLOSE);
-    skeleton_check_adios(run, code, "adios_close", run->groups[record->group].name);
     const double total_s = record->seconds[PHASE_OPEN] + record->seconds[PHASE_WRITE] + record->seconds[PHASE_CLOSE];
     const double sum_s = record->spent_s[STATE_REST] + record->spent_s[STATE_COMMUNICATION] + record->spent_s[STATE_IO];
     if (fabs(total_s - sum_s) > 0.02 * total_s)
         skeleton_die(run, "communication, I/O and rest are %.6f s, but %.6f s passed in step %d", sum_s, total_s,
                      record->step);
     run->is_open = false;
-    barrier(run, SKELETON_AFTER_CLOSE);
+    skeleton_wait(run, SKELETON_AFTER_CLOSE);
 }
 
 /* ---- End ---- */
 
-/* ADIOS tells the timers of a step at the next open of the group: here is one more, of a file of no use. */
-static void take_last_timers(struct skeleton *run)
-{
-    struct skeleton_times unused;
-    char path[PATH_BYTES];
-    if (!skeleton_file_path(run, SKELETON_TIMERS, path))
-        skeleton_die(run, "%s: the path is too long", run->options.directory);
-    for (int g = 0; g < run->group_count; ++g) {
-        const struct group *group = &run->groups[g];
-        int64_t file = 0;
-        uint64_t total = 0;
-        if (!group->has_timers || group->last < 0)
-            continue;
-        if (run->rank == 0 && skeleton_file_exists(run, SKELETON_TIMERS))
-            skeleton_die(run, "%s: exists already, and this run did not write it", path);
-        PMPI_Barrier(run->comm);
-        run->opened_timers = true;
-        skeleton_clock_begin(); /* in calls of ADIOS no link is followed */
-        skeleton_check_adios(run, adios_open(&file, group->name, path, "w", run->comm), "adios_open", path);
-        take_library_timers(run, &run->records[group->last], file);
-        skeleton_check_adios(run, adios_group_size(file, 0, &total), "adios_group_size", path);
-        skeleton_check_adios(run, adios_close(file), "adios_close", path);
-        skeleton_clock_end(&unused);
-        PMPI_Barrier(run->comm);
-        if (run->rank == 0)
-            skeleton_remove_file(run, SKELETON_TIMERS);
-        PMPI_Barrier(run->comm);
-    }
-}
-
 void skeleton_finish(struct skeleton *run)
 {
-    take_last_timers(run);
-    skeleton_check_adios(run, adios_finalize(run->rank), "adios_finalize", run->config);
+    skeleton_finish_library(run);
     skeleton_write_result(run);
     PMPI_Barrier(run->comm);
     skeleton_catch_signals(NULL);

@@ -55,6 +55,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#define _Noreturn [[noreturn]]
+#endif
+
 #define SKELETON_VERSION "1"
 
 struct skeleton;
@@ -178,5 +183,9 @@ void skeleton_fill(const struct skeleton *run, void *data, size_t count, enum sk
 
 /* Ends all processes with one message: <program>: rank R on HOST: <subject>: ... */
 _Noreturn void skeleton_die(const struct skeleton *run, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -3,7 +3,6 @@
 
 #include "text/print.h"
 
-#include <adios_error.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
@@ -52,12 +51,6 @@ _Noreturn void skeleton_leave(struct skeleton *run, int speaker, const char *for
     PMPI_Barrier(run->comm);
     PMPI_Finalize();
     exit(1);
-}
-
-void skeleton_check_adios(const struct skeleton *run, int code, const char *call, const char *what)
-{
-    if (code != 0)
-        skeleton_die(run, "%s of %s failed with code %d: %s", call, what, code, adios_get_last_errmsg());
 }
 
 static const struct skeleton *interruptible; /* a signal handler gets no argument */

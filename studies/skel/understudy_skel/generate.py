@@ -369,17 +369,25 @@ def _build_files(proved: str, **context: object) -> dict[str, str]:
 # What the runtime takes from the player, so that both name things alike.
 SHARED = ("interfaces/mount", "job/mpi_settings", "text/error", "text/print", "text/sha256")
 
+# Files of the runtime that only one version of ADIOS needs, by their stem.
+OF_ONE_ADIOS = {"adios1": 1, "config": 1, "adios2": 2, "output": 2}
 
-def runtime_files(language: str = "c", *, application: bool = False) -> dict[str, str]:
+
+def runtime_files(
+    language: str = "c", *, application: bool = False, adios: int = 1
+) -> dict[str, str]:
     """Name and text of the files that measure, which every program carries in skeleton/: a
-    skeleton in that language, or an `application` that calls ADIOS itself."""
+    skeleton in that language, or an `application` that calls ADIOS itself. `adios`: 1, or 2 whose
+    programs are in C++."""
     texts = {}
-    for path in sorted(where("skeleton").iterdir()):
+    for path in sorted(path for path in where("skeleton").iterdir() if path.is_file()):
         of_application = path.stem.startswith("application")
         of_fortran = path.suffix == ".f90" or path.stem.endswith("_fortran")
         if (of_application and not application) or (of_fortran and language != "fortran"):
             continue
         if of_fortran and application and not of_application:
+            continue
+        if path.stem in OF_ONE_ADIOS and OF_ONE_ADIOS[path.stem] != adios:
             continue
         texts[f"skeleton/{path.name}"] = path.read_text(encoding="utf-8")
     for name in SHARED:
