@@ -7,7 +7,7 @@
  *   files.c      files of the run: sizes, removal     stop.c     the end of a run that fails or is stopped
  *   capacity.c   memory and disk                      result.c   the measurement
  *   arrays.c     decompositions and contents          adios1.c   the library, ADIOS 1.13; or
- *                                                     adios2.cpp ADIOS2
+ *                                                     output.cpp ADIOS2
  */
 #ifndef SKELETON_INTERNAL_H
 #define SKELETON_INTERNAL_H
@@ -153,7 +153,7 @@ void skeleton_close_record(struct skeleton *run, const struct record *record);
 /* A barrier where the options ask for one. */
 void skeleton_wait(struct skeleton *run, enum skeleton_barrier place);
 
-/* ---- adios1.c or adios2.cpp: the library ---- */
+/* ---- adios1.c or output.cpp: the library ---- */
 
 extern const char skeleton_library_name[], skeleton_library_version[];
 /* Ends the run where the options name what the library has not. */

@@ -20,6 +20,7 @@ struct skeleton_options skeleton_defaults(const char *program, const char *appli
         .kind = kind,
         .config = config,
         .result = "result.json",
+        .adios = 1,
         .steps = 1,
         .repetitions = 1,
         .barriers = SKELETON_BEFORE_OPEN,
@@ -29,6 +30,21 @@ struct skeleton_options skeleton_defaults(const char *program, const char *appli
 
 const char *const skeleton_barrier_names[BARRIERS] = {"open", "write", "close", "closed", "steps"};
 
+static void print_help_of_method(const struct skeleton_options *chosen)
+{
+    und_print(stdout, "  -c, --config FILE          adios-config XML [%s]", chosen->config ? chosen->config : "none");
+    if (chosen->adios == 1)
+        fputs("  -a, --method METHOD        ADIOS method of all groups, e.g. POSIX, MPI_LUSTRE, MPI_AMR [as in the "
+              "config]\n"
+              "  -p, --parameters TEXT      its parameters, e.g. 'stripe_count=160;stripe_size=10485760' [none]\n",
+              stdout);
+    else
+        fputs("  -a, --engine ENGINE        engine that writes files: BP5, BP4, HDF5 [as in the config]\n"
+              "  -p, --parameter KEY=VALUE  a parameter of the engine, e.g. NumAggregators=2; may be repeated [as in "
+              "the config]\n",
+              stdout);
+}
+
 static void print_help(const struct skeleton_options *chosen)
 {
     und_print(stdout, "Usage: mpirun -n RANKS %s -o DIR [options]", chosen->program);
@@ -36,15 +52,17 @@ static void print_help(const struct skeleton_options *chosen)
           "  -o, --directory DIR        run directory: empty, or created\n",
           stdout);
     und_print(stdout, "  -r, --result FILE          the result, JSON [%s]", chosen->result);
-    und_print(stdout, "  -c, --config FILE          adios-config XML [%s]", chosen->config ? chosen->config : "none");
-    fputs(
-        "  -a, --method METHOD        ADIOS method of all groups, e.g. POSIX, MPI_LUSTRE, MPI_AMR [as in the config]\n"
-        "  -p, --parameters TEXT      its parameters, e.g. 'stripe_count=160;stripe_size=10485760' [none]\n",
-        stdout);
+    print_help_of_method(chosen);
     und_print(stdout, "  -s, --steps N              steps in a repetition [%d]", chosen->steps);
     und_print(stdout, "  -i, --repetitions N        repetitions [%d]", chosen->repetitions);
-    fputs("      --append               all steps of a group into one file [a file each]\n"
-          "  -k, --keep                 leave the files of the last repetition\n"
+    if (chosen->adios == 1)
+        fputs("      --append               all steps of a group into one file [a file each]\n", stdout);
+    else
+        fputs("      --new-files            a file for each step [all steps into one file]\n"
+              "      --fill CONTENTS        of arrays: rank, index, random or zero [random]\n"
+              "      --verify               read back what was written, and compare\n",
+              stdout);
+    fputs("  -k, --keep                 leave the files of the last repetition\n"
           "  -b, --barrier LIST         wait for all ranks before open, write and close, when closed, and after\n"
           "                             the steps: any of open,write,close,closed,steps, or none [open]\n"
           "      --pause SECONDS        sleep before each step [0]\n",
@@ -106,6 +124,33 @@ static bool read_slow_rank(const char *text, struct skeleton_options *chosen)
     return read_seconds(text + length + 1, &chosen->slow_s);
 }
 
+static bool read_fill(const char *text, enum skeleton_fill *fill)
+{
+    static const char *const names[] = {"rank", "index", "random", "zero"};
+    for (int f = 0; f < 4; ++f)
+        if (strcmp(text, names[f]) == 0) {
+            *fill = (enum skeleton_fill)f;
+            return true;
+        }
+    return false;
+}
+
+/* One more parameter of an engine behind those before it. */
+static bool add_parameter(const char *text, struct skeleton_options *chosen)
+{
+    const size_t length = strcspn(text, "=");
+    const char *before = chosen->parameters ? chosen->parameters : "";
+    if (length == 0 || text[length] != '=' || strpbrk(text, "\n"))
+        return false;
+    const size_t bytes = strlen(before) + strlen(text) + 2;
+    char *joined = malloc(bytes);
+    if (!joined)
+        return false;
+    snprintf(joined, bytes, "%s%s%s", before, *before ? ";" : "", text);
+    chosen->parameters = joined; /* lives as long as the program */
+    return true;
+}
+
 /* One option; returns what was expected where the value is wrong. */
 static const char *read_option(int option, const char *value, struct skeleton_options *chosen)
 {
@@ -115,10 +160,17 @@ static const char *read_option(int option, const char *value, struct skeleton_op
     case 'r': chosen->result = value; return NULL;
     case 'c': chosen->config = value; return NULL;
     case 'a': chosen->method = value; return NULL;
-    case 'p': chosen->parameters = value; return NULL;
+    case 'p':
+        if (chosen->adios == 2)
+            return add_parameter(value, chosen) ? NULL : "KEY=VALUE, such as NumAggregators=2";
+        chosen->parameters = value;
+        return NULL;
     case 'N': chosen->application = value; return NULL;
     case 'k': chosen->keep = true; return NULL;
     case 'A': chosen->append = true; return NULL;
+    case 'W': chosen->append = false; return NULL;
+    case 'V': chosen->verify = true; return NULL;
+    case 'F': return read_fill(value, &chosen->fill) ? NULL : "rank, index, random or zero";
     case 's':
     case 'i':
         if (!read_whole(value, 1, 1000000, &whole))
@@ -133,26 +185,33 @@ static const char *read_option(int option, const char *value, struct skeleton_op
     }
 }
 
+/* clang-format off */
+#define COMMON_OPTIONS                              \
+    {"directory", required_argument, NULL, 'o'},    \
+    {"result", required_argument, NULL, 'r'},       \
+    {"config", required_argument, NULL, 'c'},       \
+    {"steps", required_argument, NULL, 's'},        \
+    {"repetitions", required_argument, NULL, 'i'},  \
+    {"append", no_argument, NULL, 'A'},             \
+    {"keep", no_argument, NULL, 'k'},               \
+    {"barrier", required_argument, NULL, 'b'},      \
+    {"pause", required_argument, NULL, 'P'},        \
+    {"application", required_argument, NULL, 'N'},  \
+    {"slow-rank", required_argument, NULL, 'S'},    \
+    {"extra-collective", required_argument, NULL, 'X'}, \
+    {"help", no_argument, NULL, 'h'},               \
+    {NULL, 0, NULL, 0}
+/* clang-format on */
+
 int skeleton_read_options(int argc, char **argv, MPI_Comm comm, struct skeleton_options *chosen)
 {
-    static const struct option options[] = {
-        {"directory", required_argument, NULL, 'o'},
-        {"result", required_argument, NULL, 'r'},
-        {"config", required_argument, NULL, 'c'},
-        {"method", required_argument, NULL, 'a'},
-        {"parameters", required_argument, NULL, 'p'},
-        {"steps", required_argument, NULL, 's'},
-        {"repetitions", required_argument, NULL, 'i'},
-        {"append", no_argument, NULL, 'A'},
-        {"keep", no_argument, NULL, 'k'},
-        {"barrier", required_argument, NULL, 'b'},
-        {"pause", required_argument, NULL, 'P'},
-        {"application", required_argument, NULL, 'N'},
-        {"slow-rank", required_argument, NULL, 'S'},
-        {"extra-collective", required_argument, NULL, 'X'},
-        {"help", no_argument, NULL, 'h'},
-        {NULL, 0, NULL, 0},
-    };
+    static const struct option options_1[] = {
+        {"method", required_argument, NULL, 'a'}, {"parameters", required_argument, NULL, 'p'}, COMMON_OPTIONS};
+    static const struct option options_2[] = {
+        {"engine", required_argument, NULL, 'a'}, {"parameter", required_argument, NULL, 'p'},
+        {"new-files", no_argument, NULL, 'W'},    {"fill", required_argument, NULL, 'F'},
+        {"verify", no_argument, NULL, 'V'},       COMMON_OPTIONS};
+    const struct option *const options = chosen->adios == 1 ? options_1 : options_2;
     char error[1024] = "";
     int rank, option, at = -1;
     MPI_Comm_rank(comm, &rank);
@@ -183,7 +242,7 @@ int skeleton_read_options(int argc, char **argv, MPI_Comm comm, struct skeleton_
         snprintf(error, sizeof error, "%s: not an option; see --help", argv[optind]);
     if (!error[0] && !chosen->directory)
         snprintf(error, sizeof error, "--directory is missing: expected an empty directory, or one to be created");
-    if (!error[0] && chosen->parameters && !chosen->method)
+    if (!error[0] && chosen->adios == 1 && chosen->parameters && !chosen->method)
         snprintf(error, sizeof error, "--parameters without --method: expected the method that they are for");
     if (!error[0])
         return SKELETON_GO;

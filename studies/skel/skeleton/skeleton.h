@@ -78,6 +78,9 @@ enum skeleton_barrier {
     SKELETON_AFTER_STEPS = 16  /* "steps": after the last step of a repetition */
 };
 
+/* What an array may be filled with. */
+enum skeleton_fill { SKELETON_FILL_RANK, SKELETON_FILL_INDEX, SKELETON_FILL_RANDOM, SKELETON_FILL_ZERO };
+
 /* Start from skeleton_defaults(). Strings must live as long as the run. */
 struct skeleton_options {
     const char *program; /* name in messages and in the result: letters, digits, '_', '.', '-' */
@@ -96,7 +99,11 @@ struct skeleton_options {
     bool append;            /* --append: the steps of a group go into one file. false: a file each */
     bool keep;              /* -k: files of the last repetition stay. Else all that the run made are removed */
     unsigned barriers;      /* -b: bits of enum skeleton_barrier. Default SKELETON_BEFORE_OPEN */
-    double pause_s;         /* --pause: sleep before each step, standing for the application's computing */
+    int adios;              /* 1 or 2: the version of the library. Default 1. With 2, `method` is the engine (--engine),
+                               and `parameters` are those of the engine (--parameter), joined by ';' */
+    bool verify;            /* --verify, of ADIOS2: what a repetition wrote is read back and compared */
+    enum skeleton_fill fill; /* --fill, of ADIOS2: contents of arrays */
+    double pause_s;          /* --pause: sleep before each step, standing for the application's computing */
     /* Faults that can be injected, to see them in the measurement: */
     int slow_rank;                  /* --slow-rank RANK:SECONDS: storage is slow for this rank. -1: none */
     double slow_s;                  /* seconds that each of its closes spends longer in I/O */
@@ -162,8 +169,7 @@ void skeleton_check_block(const struct skeleton *run, const char *variable, int6
 /* count elements of the given size, or the end of the run with a message; NULL for none. Frees: the caller. */
 void *skeleton_array(const struct skeleton *run, const char *name, size_t count, size_t element_bytes);
 
-/* What an array may be filled with, and the element types of ADIOS. */
-enum skeleton_fill { SKELETON_FILL_RANK, SKELETON_FILL_INDEX, SKELETON_FILL_RANDOM, SKELETON_FILL_ZERO };
+/* The element types of ADIOS. */
 enum skeleton_type {
     SKELETON_I8,
     SKELETON_I16,

@@ -370,7 +370,7 @@ def _build_files(proved: str, **context: object) -> dict[str, str]:
 SHARED = ("interfaces/mount", "job/mpi_settings", "text/error", "text/print", "text/sha256")
 
 # Files of the runtime that only one version of ADIOS needs, by their stem.
-OF_ONE_ADIOS = {"adios1": 1, "config": 1, "adios2": 2, "output": 2}
+OF_ONE_ADIOS = {"adios1": 1, "config": 1, "output": 2}
 
 
 def runtime_files(

@@ -45,10 +45,10 @@ CORES = click.option(
 LANGUAGE = click.option(
     "-l",
     "--language",
-    type=click.Choice(list(DIALECTS)),
-    default="c",
-    show_default=True,
-    help="Language of the program.",
+    type=click.Choice([*DIALECTS, "c++", "python"]),
+    default=None,
+    help="Language of the program: c or fortran for ADIOS 1 [default: c], c++ or python for "
+    "ADIOS2 [default: c++].",
 )
 MAKES = click.option(
     "--make/--no-make",

@@ -1,5 +1,6 @@
 """understudy skel build: the files that build the programs, and the programs."""
 
+import os
 import subprocess
 from pathlib import Path
 
@@ -56,11 +57,18 @@ def _language(programs: list[Path]) -> str | None:
     return max(whole, key=lambda language: whole[language], default=None)
 
 
-def make(directory: Path) -> None:
-    """Build the programs; what the compiler says is shown where it fails, or warns."""
+def make(directory: Path, library: Path | None = None) -> None:
+    """Build the programs; what the compiler says is shown where it fails, or warns. `library`: the
+    directory of ADIOS2, unless the environment states ADIOS2_ROOT or CMAKE_PREFIX_PATH."""
+    stated = {"ADIOS2_ROOT", "CMAKE_PREFIX_PATH"} & os.environ.keys()
+    environment = {"ADIOS2_ROOT": str(library)} if library and not stated else {}
     try:
         done = subprocess.run(
-            ["make", "-C", str(directory)], capture_output=True, text=True, check=False
+            ["make", "-C", str(directory)],
+            capture_output=True,
+            text=True,
+            check=False,
+            env=os.environ | environment,
         )
     except FileNotFoundError:
         raise UnderstudyError("make: not found; install it, or build with CMake") from None

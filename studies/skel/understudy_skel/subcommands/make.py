@@ -5,9 +5,11 @@ from pathlib import Path
 import click
 from click.core import ParameterSource
 
+from understudy.errors import UnderstudyError
 from understudy.files import make_folder, read_text, write_text
 from understudy.messages import tell
 from understudy_skel import generate
+from understudy_skel.adios2 import project as adios2
 from understudy_skel.project import (
     CORES,
     DESCRIPTOR,
@@ -38,7 +40,7 @@ def command(
     cores: int,
     settings: dict[str, str],
     method: str | None,
-    language: str,
+    language: str | None,
     directory: Path,
     makes: bool,
     force: bool,
@@ -51,13 +53,20 @@ def command(
 
     Example: understudy skel make gts.xml --set mimax=820000 -d gts
     """
+    if adios2.is_adios2(descriptor_file):
+        given = [name for name in ("cores", "settings", "method") if _is_given(context, name)]
+        if given:
+            option = {"settings": "set"}.get(given[0], given[0])
+            raise UnderstudyError(f"--{option}: only for ADIOS 1; {descriptor_file} is of ADIOS2")
+        adios2.generate_files(descriptor_file, language or adios2.CPP, directory, makes, force)
+        return
     names = generate.Names(application=application_of(descriptor_file))
     make_folder(directory)
     config, parameters = directory / names.config, directory / names.parameters
     context.invoke(
         xml.command, descriptor_file=descriptor_file, method=method, output=config, force=True
     )
-    cores_asked = context.get_parameter_source("cores") == ParameterSource.COMMANDLINE
+    cores_asked = _is_given(context, "cores")
     beside = descriptor_file.with_name(names.parameters)
     anew = force or settings or method or cores_asked
     if not anew and not parameters.exists() and beside.is_file():
@@ -75,3 +84,7 @@ def command(
     shared = {"descriptor_file": config, "parameters_file": parameters, "directory": directory}
     context.invoke(source.command, **shared, language=language, force=True)
     context.invoke(build.command, **shared, makes=makes, force=True)
+
+
+def _is_given(context: click.Context, name: str) -> bool:
+    return context.get_parameter_source(name) == ParameterSource.COMMANDLINE

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import click
 
+from understudy.errors import UnderstudyError
 from understudy.messages import tell
 from understudy_skel import generate
 from understudy_skel.dialects import DIALECTS
@@ -29,7 +30,7 @@ def command(
     descriptor_file: Path,
     parameters_file: Path | None,
     directory: Path,
-    language: str,
+    language: str | None,
     force: bool,
 ) -> None:
     """Write a program in C or Fortran for each group of DESCRIPTOR that has a test in the
@@ -40,6 +41,9 @@ def command(
 
     Example: understudy skel source gts_skel.xml
     """
+    language = language or "c"
+    if language not in DIALECTS:
+        raise UnderstudyError(f"--language {language}: expected {' or '.join(DIALECTS)}")
     descriptor, values = load(descriptor_file, parameters_file)
     bytes_of = check(descriptor, values)
     names = generate.Names(application=values.application)

@@ -1,0 +1,596 @@
+/* ADIOS2: the output of a program, its calls and their clock, and what the runtime asks of a library. */
+#include "output.h"
+
+#include "internal.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <functional>
+#include <iterator>
+#include <map>
+#include <type_traits>
+
+extern "C" {
+#include "text/print.h"
+}
+
+/* ---- What the runtime asks of a library ---- */
+
+const char skeleton_library_name[] = "adios2", skeleton_library_version[] = ADIOS2_VERSION_STR;
+const char skeleton_folder_ending[] = ""; /* the file is a directory */
+
+static bool is_one_of(const char *const *names, size_t count, const std::string &name)
+{
+    return std::any_of(names, names + count, [&](const char *other) { return strcasecmp(other, name.c_str()) == 0; });
+}
+
+/* Engines that write files, as in python/understudy/adios2/engines.py, and the parameters by which they do. */
+static const char *const engines[] = {"BP5", "BP4", "HDF5", "BP", "BPFile", "File", "FileStream"};
+static const char *const parameters[] = {"AggregationType",
+                                         "AggregatorRatio",
+                                         "AppendAfterSteps",
+                                         "AsyncOpen",
+                                         "AsyncWrite",
+                                         "BufferChunkSize",
+                                         "BufferGrowthFactor",
+                                         "BufferVType",
+                                         "BurstBufferDrain",
+                                         "BurstBufferPath",
+                                         "BurstBufferVerbose",
+                                         "CollectiveMetadata",
+                                         "DataFileTransport",
+                                         "DirectIO",
+                                         "DirectIOAlignBuffer",
+                                         "DirectIOAlignOffset",
+                                         "EnableWriterRerouting",
+                                         "FlattenSteps",
+                                         "FlushStepsCount",
+                                         "GrowthFactor",
+                                         "H5ChunkDim",
+                                         "H5ChunkVar",
+                                         "H5CollectiveMPIO",
+                                         "IdleH5Writer",
+                                         "InitialBufferSize",
+                                         "MaxBufferSize",
+                                         "MaxShmSize",
+                                         "MetadataThreads",
+                                         "MinDeferredSize",
+                                         "NodeLocal",
+                                         "Node-Local",
+                                         "NumAggregators",
+                                         "NumSubFiles",
+                                         "OneLevelGatherRanksLimit",
+                                         "Profile",
+                                         "ProfileUnits",
+                                         "ReroutingThresholdFactor",
+                                         "StatsBlockSize",
+                                         "StatsLevel",
+                                         "StripeSize",
+                                         "SubStreams",
+                                         "Threads",
+                                         "UseOneTimeAttributes",
+                                         "UseSelectiveMetadataAggregation",
+                                         "Verbose"};
+
+static std::map<std::string, std::string> parameters_of(const char *text)
+{
+    std::map<std::string, std::string> pairs;
+    for (const char *at = text ? text : ""; *at;) {
+        const size_t length = strcspn(at, ";"), key = strcspn(at, "=");
+        pairs[std::string(at, key)] = std::string(at + key + 1, length - key - 1);
+        at += length + (at[length] == ';');
+    }
+    return pairs;
+}
+
+void skeleton_check_library_options(struct skeleton *run)
+{
+    const char *engine = run->options.method;
+    if (engine && !is_one_of(engines, std::size(engines), engine))
+        skeleton_leave(run, 0, "--engine %s: it writes no files, or is unknown; expected BP5, BP4 or HDF5", engine);
+    for (const auto &pair : parameters_of(run->options.parameters))
+        if (!is_one_of(parameters, std::size(parameters), pair.first))
+            skeleton_leave(run, 0, "--parameter %s: no engine that writes files has this parameter",
+                           pair.first.c_str());
+#if !ADIOS2_USE_MPI
+    if (run->ranks > 1)
+        skeleton_leave(run, 0, "this ADIOS2 was built without MPI; expected one process, found %d", run->ranks);
+#endif
+}
+
+void skeleton_prepare_config(struct skeleton *run)
+{
+    long long bytes = 0;
+    snprintf(run->config, sizeof run->config, "%s", run->options.config);
+    std::string text;
+    if (run->rank == 0) {
+        std::ifstream file(run->config, std::ios::binary);
+        text.assign(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>());
+        if (text.empty())
+            skeleton_die(run, "%s: cannot be read, or is empty", run->config);
+        bytes = (long long)text.size() + 1;
+    }
+    PMPI_Bcast(&bytes, 1, MPI_LONG_LONG, 0, run->comm);
+    run->config_text = static_cast<char *>(skeleton_array(run, "the config", (size_t)bytes, 1));
+    memcpy(run->config_text, text.c_str(), text.size());
+    PMPI_Bcast(run->config_text, (int)bytes, MPI_CHAR, 0, run->comm);
+}
+
+void skeleton_remove_config(const struct skeleton *)
+{
+}
+void skeleton_start_library(struct skeleton *)
+{
+}
+void skeleton_finish_library(struct skeleton *)
+{
+}
+
+void skeleton_describe_group(struct skeleton *run, struct group *group)
+{
+    group->transforms = strstr(run->config_text, "<operation") != nullptr;
+    group->buffer_bytes = INT64_MAX;
+}
+
+/* data.N, md.N, mmd.N, md.idx and profiling.json. */
+bool skeleton_is_subfile(const struct skeleton *run, const char *entry, const char *)
+{
+    static const char *const numbered[] = {"data", "md", "mmd"}, *const plain[] = {"md.idx", "profiling.json"};
+    for (const char *name : numbered) {
+        const size_t length = strlen(name);
+        const char *rest =
+            strncmp(entry, name, length) == 0 ? skeleton_behind_number(entry + length, run->ranks - 1) : nullptr;
+        if (rest && *rest == '\0')
+            return true;
+    }
+    return std::any_of(std::begin(plain), std::end(plain), [&](const char *name) { return strcmp(entry, name) == 0; });
+}
+
+namespace skel
+{
+
+/* ---- Layouts ---- */
+
+Layout table(const adios2::Dims &shape, size_t dimensions, bool local, const uint64_t *numbers, size_t count, int rank)
+{
+    const size_t starts = local ? 0 : dimensions, width = 1 + starts + dimensions;
+    Layout layout{shape, {}};
+    for (const uint64_t *row = numbers; row < numbers + count; row += width)
+        if (row[0] == (uint64_t)rank)
+            layout.blocks.push_back({{row + 1, row + 1 + starts}, {row + 1 + starts, row + width}});
+    return layout;
+}
+
+bool among(const int *ranks, size_t count, int rank)
+{
+    return std::find(ranks, ranks + count, rank) != ranks + count;
+}
+
+static size_t elements(const adios2::Dims &count)
+{
+    size_t product = 1;
+    for (const size_t side : count)
+        product *= side;
+    return product;
+}
+
+/* ---- Output ---- */
+
+/* The contents of arrays of one type: the runtime's types, and how many of those an element has. */
+template <class T> constexpr skeleton_type element_type()
+{
+    return std::is_same<T, float>::value || std::is_same<T, std::complex<float>>::value     ? SKELETON_F32
+           : std::is_same<T, double>::value || std::is_same<T, std::complex<double>>::value ? SKELETON_F64
+           : sizeof(T) == 1 ? (std::is_signed<T>::value ? SKELETON_I8 : SKELETON_U8)
+           : sizeof(T) == 2 ? (std::is_signed<T>::value ? SKELETON_I16 : SKELETON_U16)
+           : sizeof(T) == 4 ? (std::is_signed<T>::value ? SKELETON_I32 : SKELETON_U32)
+                            : (std::is_signed<T>::value ? SKELETON_I64 : SKELETON_U64);
+}
+template <class T> struct Parts {
+    static constexpr size_t count = 1;
+};
+template <class T> struct Parts<std::complex<T>> {
+    static constexpr size_t count = 2;
+};
+template <> struct Parts<long double> { /* its 16 bytes as two numbers */
+    static constexpr size_t count = 2;
+};
+
+enum { TYPES = SKELETON_F64 + 1 };
+static const size_t type_bytes[TYPES] = {1, 2, 4, 8, 1, 2, 4, 8, 4, 8};
+
+enum class Mode { plan, write, verify };
+
+struct Output::State {
+    struct skeleton *run;
+    const Program &program;
+    adios2::ADIOS adios;
+    adios2::IO io;
+    adios2::Engine engine;
+    std::string path;
+    Mode mode = Mode::plan;
+    uint64_t bytes = 0;                        /* of the step */
+    size_t used[TYPES] = {}, most[TYPES] = {}; /* elements of each type in the step, and in any */
+    void *contents[TYPES] = {};
+    size_t step = 0; /* that is verified */
+    struct record *record = nullptr;
+
+    State(struct skeleton *of, const Program &name, adios2::ADIOS &&library)
+        : run(of), program(name), adios(std::move(library)), io(adios.DeclareIO(name.io))
+    {
+    }
+
+    /* A call of ADIOS2, which throws what went wrong. */
+    template <class Call> void checked(const char *name, const std::string &what, Call call)
+    {
+        try {
+            call();
+        } catch (const std::exception &error) {
+            skeleton_die(run, "%s of %s failed: %s", name, what.c_str(), error.what());
+        }
+    }
+
+    template <class Call> void timed(enum phase phase, const char *name, const std::string &what, Call call)
+    {
+        skeleton_begin_phase(run, record, phase);
+        checked(name, what, call);
+        skeleton_end_phase(run, record, phase);
+    }
+
+    template <class T> adios2::Variable<T> variable(const std::string &name, const adios2::Dims &shape)
+    {
+        adios2::Variable<T> known;
+        checked("DefineVariable", name, [&] {
+            known = io.InquireVariable<T>(name);
+            if (!known)
+                known = io.DefineVariable<T>(name, shape);
+        });
+        return known;
+    }
+
+    template <class T> const T *take(size_t count)
+    {
+        constexpr skeleton_type type = element_type<T>();
+        const size_t at = used[type];
+        used[type] += count * Parts<T>::count;
+        most[type] = std::max(most[type], used[type]);
+        return contents[type] ? reinterpret_cast<const T *>(static_cast<char *>(contents[type]) + at * type_bytes[type])
+                              : nullptr;
+    }
+
+    void differs(const std::string &name, const char *what)
+    {
+        skeleton_die(run, "%s: %s in step %zu: %s differs from what was written", path.c_str(), name.c_str(), step,
+                     what);
+    }
+
+    template <class T> void verify_blocks(const std::string &name, const Layout &layout, const T *data);
+    template <class T> void put_value(const std::string &name, const T &value, const adios2::Dims &shape);
+};
+
+static adios2::ADIOS library(struct skeleton *run)
+{
+    try {
+#if ADIOS2_USE_MPI
+        return adios2::ADIOS(run->config, run->comm);
+#else
+        return adios2::ADIOS(run->config);
+#endif
+    } catch (const std::exception &error) {
+        skeleton_die(run, "%s: %s", run->config, error.what());
+    }
+}
+
+Output::Output(struct skeleton *run, const Program &program) : state(new State(run, program, library(run)))
+{
+    state->checked("SetEngine", program.io, [&] {
+        if (run->options.method)
+            state->io.SetEngine(run->options.method);
+        for (const auto &pair : parameters_of(run->options.parameters))
+            state->io.SetParameter(pair.first, pair.second);
+    });
+    std::string engine = state->io.EngineType();
+    if (!is_one_of(engines, std::size(engines), engine))
+        skeleton_leave(run, 0, "%s: engine %s: it writes no files, or is unknown; expected BP5, BP4 or HDF5",
+                       run->config, engine.c_str());
+    if (!run->options.method) { /* the result names it */
+        static const char *const defaults[] = {"BP", "BPFile", "File", "FileStream"};
+        run->options.method = strdup(is_one_of(defaults, std::size(defaults), engine) ? "BP5" : engine.c_str());
+    }
+}
+
+Output::~Output()
+{
+    for (void *data : state->contents)
+        free(data);
+    delete state;
+}
+
+template <class T> void Output::attribute(const std::string &name, const std::vector<T> &values)
+{
+    state->checked("DefineAttribute", name, [&] {
+        if (values.size() == 1)
+            state->io.DefineAttribute<T>(name, values[0]);
+        else
+            state->io.DefineAttribute<T>(name, values.data(), values.size());
+    });
+}
+
+template <class T> static uint64_t bytes_of(const T &)
+{
+    return sizeof(T);
+}
+static uint64_t bytes_of(const std::string &text)
+{
+    return text.size();
+}
+
+template <class T> void Output::State::put_value(const std::string &name, const T &value, const adios2::Dims &shape)
+{
+    bytes += bytes_of(value);
+    adios2::Variable<T> known = variable<T>(name, shape);
+    if (mode == Mode::write)
+        timed(PHASE_WRITE, "Put", name, [&] { engine.Put(known, value); });
+    else if (mode == Mode::verify)
+        checked("Get", name, [&] {
+            adios2::IO again = adios.AtIO("verification");
+            adios2::Variable<T> stored = again.InquireVariable<T>(name);
+            T copy{};
+            if (!stored)
+                differs(name, "the type");
+            if (!shape.empty())
+                return; /* of each process: which is whose is not stated in all versions */
+            engine.Get(stored, copy, adios2::Mode::Sync);
+            if (copy != value)
+                differs(name, "the value");
+        });
+}
+
+template <class T> void Output::value(const std::string &name, const T &value)
+{
+    state->put_value(name, value, {});
+}
+
+template <class T> void Output::local_value(const std::string &name, const T &value)
+{
+    state->put_value(name, value, {adios2::LocalValueDim});
+}
+
+template <class T> void Output::State::verify_blocks(const std::string &name, const Layout &layout, const T *data)
+{
+    checked("Get", name, [&] {
+        adios2::IO again = adios.AtIO("verification");
+        adios2::Variable<T> stored = again.InquireVariable<T>(name);
+        if (!stored)
+            differs(name, "the type");
+        const bool lossy = !stored.Operations().empty() || strstr(run->config_text, "<operation");
+        const bool is_global = !layout.blocks.empty() && !layout.blocks[0].start.empty();
+        const auto all = engine.BlocksInfo(stored, engine.CurrentStep());
+        size_t whole = 0;
+        for (const auto &block : layout.blocks) {
+            const size_t count = elements(block.count);
+            const bool stands = std::any_of(all.begin(), all.end(), [&](const auto &info) {
+                return info.Count == block.count && (!is_global || info.Start == block.start);
+            });
+            if (!stands && count > 0)
+                differs(name, "a block");
+            if (is_global && count > 0 && !lossy) {
+                std::vector<T> copy(count);
+                stored.SetSelection({block.start, block.count});
+                engine.Get(stored, copy.data(), adios2::Mode::Sync);
+                if (memcmp(static_cast<const void *>(copy.data()), data + whole, count * sizeof(T)) != 0)
+                    differs(name, "a block's contents");
+            }
+            whole += count;
+        }
+    });
+}
+
+template <class T> void Output::put(const std::string &name, const Layout &layout, const T *data)
+{
+    size_t count = 0;
+    for (const Block &block : layout.blocks)
+        count += elements(block.count);
+    const T *at = data ? data : state->take<T>(count);
+    state->bytes += count * sizeof(T);
+    if (layout.blocks.empty())
+        return;
+    if (state->mode == Mode::verify) {
+        state->verify_blocks(name, layout, at);
+        return;
+    }
+    adios2::Variable<T> known;
+    state->checked("DefineVariable", name, [&] {
+        known = state->io.InquireVariable<T>(name);
+        if (!known)
+            known = state->io.DefineVariable<T>(name, layout.shape, layout.blocks[0].start, layout.blocks[0].count);
+        else if (!layout.shape.empty() && !layout.blocks[0].start.empty())
+            known.SetShape(layout.shape);
+    });
+    for (const Block &block : layout.blocks) {
+        if (state->mode == Mode::write) {
+            state->checked("SetSelection", name, [&] { known.SetSelection({block.start, block.count}); });
+            state->timed(PHASE_WRITE, "Put", name, [&] { state->engine.Put(known, at); });
+            at += elements(block.count);
+        }
+    }
+}
+
+/* ---- Steps ---- */
+
+void Output::begin_step()
+{
+    struct skeleton *run = state->run;
+    char path[PATH_BYTES];
+    state->record = skeleton_open_record(run, state->program.file, path);
+    state->mode = Mode::write;
+    state->bytes = 0;
+    std::fill(std::begin(state->used), std::end(state->used), 0);
+    if (!state->engine) {
+        state->path = path;
+        state->timed(PHASE_OPEN, "Open", path, [&] { state->engine = state->io.Open(path, adios2::Mode::Write); });
+    }
+    state->timed(PHASE_OPEN, "BeginStep", path, [&] { state->engine.BeginStep(); });
+    skeleton_wait(run, SKELETON_BEFORE_WRITE);
+}
+
+void Output::end_step()
+{
+    struct skeleton *run = state->run;
+    state->record->bytes = (int64_t)state->bytes;
+    skeleton_wait(run, SKELETON_BEFORE_CLOSE);
+    const bool last = !run->options.append || skeleton_step_index(run) + 1 == run->options.steps;
+    state->timed(PHASE_CLOSE, "EndStep", state->path, [&] {
+        skeleton_inject_faults(run);
+        state->engine.EndStep();
+    });
+    if (last) {
+        state->timed(PHASE_CLOSE, "Close", state->path, [&] { state->engine.Close(); });
+        state->engine = adios2::Engine();
+    }
+    skeleton_close_record(run, state->record);
+}
+
+void Output::begin_plan()
+{
+    state->mode = Mode::plan;
+    state->bytes = 0;
+    std::fill(std::begin(state->used), std::end(state->used), 0);
+}
+
+uint64_t Output::end_plan()
+{
+    return state->bytes;
+}
+
+void Output::allocate()
+{
+    for (int type = 0; type < TYPES; ++type) {
+        state->contents[type] = skeleton_array(state->run, "contents", state->most[type], type_bytes[type]);
+        skeleton_fill(state->run, state->contents[type], state->most[type], (skeleton_type)type,
+                      state->run->options.fill);
+    }
+}
+
+void Output::verify(WriteStep write_step, int steps)
+{
+    PMPI_Barrier(state->run->comm);
+    state->mode = Mode::verify;
+    state->checked("Open", state->path, [&] {
+        adios2::IO again = state->adios.DeclareIO("verification");
+        if (strcasecmp(state->run->options.method, "HDF5") == 0)
+            again.SetEngine("HDF5");
+#if ADIOS2_USE_MPI
+        state->engine = again.Open(state->path, adios2::Mode::Read, MPI_COMM_SELF);
+#else
+        state->engine = again.Open(state->path, adios2::Mode::Read);
+#endif
+    });
+    const bool append = state->run->options.append;
+    const int written = append ? state->run->options.steps : 1;
+    for (int s = 0; s < written; ++s) {
+        const int step = append ? s : state->run->options.steps - 1;
+        auto status = adios2::StepStatus::NotReady;
+        state->step = (size_t)s;
+        std::fill(std::begin(state->used), std::end(state->used), 0);
+        state->checked("BeginStep", state->path,
+                       [&] { status = state->engine.BeginStep(adios2::StepMode::Read, 0.0f); });
+        if (status != adios2::StepStatus::OK)
+            skeleton_die(state->run, "%s: has %d steps, %d were written", state->path.c_str(), s, written);
+        write_step(*this, state->run->rank, std::min(step, steps - 1));
+        state->checked("EndStep", state->path, [&] { state->engine.EndStep(); });
+    }
+    state->checked("Close", state->path, [&] {
+        state->engine.Close();
+        state->engine = adios2::Engine();
+        state->adios.RemoveIO("verification");
+    });
+    PMPI_Barrier(state->run->comm);
+}
+
+/* ---- The program ---- */
+
+static int run_steps(const skeleton_options &options, const Program &program, Attributes attributes,
+                     WriteStep write_step)
+{
+    struct skeleton *run = skeleton_start(&options, MPI_COMM_WORLD);
+    {
+        Output output(run, program);
+        uint64_t most = 0;
+        attributes(output);
+        for (int step = 0; step < std::min(program.steps, options.steps); ++step) {
+            output.begin_plan();
+            write_step(output, run->rank, step);
+            most = std::max(most, output.end_plan());
+        }
+        skeleton_check_capacity(run, most);
+        output.allocate();
+        while (skeleton_repetition(run)) {
+            while (skeleton_step(run)) {
+                output.begin_step();
+                write_step(output, run->rank, std::min(skeleton_step_index(run), program.steps - 1));
+                output.end_step();
+            }
+            if (options.verify)
+                output.verify(write_step, program.steps);
+        }
+    }
+    skeleton_finish(run);
+    return EXIT_SUCCESS;
+}
+
+int play(int argc, char **argv, const Program &program, Attributes attributes, WriteStep write_step)
+{
+    int ranks, rank, status = EXIT_SUCCESS;
+    MPI_Init(&argc, &argv);
+    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    skeleton_options options = skeleton_defaults(program.name, program.application, program.kind, program.config);
+    options.adios = 2;
+    options.steps = program.steps;
+    options.append = true;
+    options.fill = SKELETON_FILL_RANDOM;
+    const int answer = skeleton_read_options(argc, argv, MPI_COMM_WORLD, &options);
+    if (answer != SKELETON_GO)
+        status = answer == SKELETON_HELP ? EXIT_SUCCESS : 2;
+    else if (program.ranks && ranks != program.ranks) {
+        status = 2;
+        if (rank == 0)
+            und_print(stderr, "%s: its blocks are those of %d processes; expected as many, found %d", program.name,
+                      program.ranks, ranks);
+    } else
+        status = run_steps(options, program, attributes, write_step);
+    MPI_Finalize();
+    return status;
+}
+
+/* ---- Types ---- */
+
+#define OF_TYPE(T)                                                        \
+    template void Output::value<T>(const std::string &, const T &);       \
+    template void Output::local_value<T>(const std::string &, const T &); \
+    template void Output::attribute<T>(const std::string &, const std::vector<T> &);
+#define OF_ELEMENT(T) \
+    OF_TYPE(T)        \
+    template void Output::put<T>(const std::string &, const Layout &, const T *);
+
+OF_TYPE(std::string)
+OF_ELEMENT(char)
+OF_ELEMENT(int8_t)
+OF_ELEMENT(int16_t)
+OF_ELEMENT(int32_t)
+OF_ELEMENT(int64_t)
+OF_ELEMENT(uint8_t)
+OF_ELEMENT(uint16_t)
+OF_ELEMENT(uint32_t)
+OF_ELEMENT(uint64_t)
+OF_ELEMENT(float)
+OF_ELEMENT(double)
+OF_ELEMENT(long double)
+OF_ELEMENT(std::complex<float>)
+OF_ELEMENT(std::complex<double>)
+
+}  // namespace skel

@@ -1,0 +1,168 @@
+"""Skeletal applications for ADIOS2: the file of a skeleton equals that which it was made from.
+
+Here ADIOS2 is PyPI's library for a single process.
+"""
+
+import json
+import shutil
+import subprocess
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from studies.skel.tests import support
+from studies.skel.tests.support import succeed, understudy
+from tests.support.needs import need
+from understudy.adios2 import bp_file
+from understudy.adios2.output import Output
+
+HOSTILE = 'é"\\ */ ??/ %s\n\t$(x) "; int y;'
+STEPS = 4
+
+
+def write(path: Path) -> None:
+    """A file with each kind of variable that changes from step to step."""
+    need("adios2")
+    adios2 = import_module("adios2")
+    with adios2.Stream(str(path), "w") as stream:
+        for _ in stream.steps(STEPS):
+            step = stream.current_step()
+            stream.write("T", np.random.default_rng(step).random((4, 8)), [4, 8], [0, 0], [4, 8])
+            stream.write("dt", 0.25 * step)
+            stream.write("local", np.arange(6, dtype=np.int16), [], [], [6])
+            stream.write(
+                "growing", np.arange(5 + step, dtype=np.float32), [5 + step], [0], [5 + step]
+            )
+            stream.write("complex", np.arange(5) * 1j, [5], [0], [5])
+            stream.write(HOSTILE.replace("\n", " "), 7)
+            if step in (0, 2):
+                stream.write("sometimes", np.arange(10, dtype=np.uint8), [10], [0], [10])
+            if step == 0:
+                stream.write("text", HOSTILE)
+                stream.write("largest", np.array(2**64 - 1, dtype=np.uint64))
+                stream.write("smallest", np.array(-(2**63), dtype=np.int64))
+                stream.write_attribute("unit/*x*/", HOSTILE)
+                stream.write_attribute("words", ["a", "b\\", ""])
+                stream.write_attribute("numbers", np.arange(3.0))
+
+
+@pytest.fixture(scope="module")
+def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("adios2") / "app.bp"
+    write(path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def program(original: Path) -> Path:
+    succeed("skel", "replay", original, "-d", original.parent / "skeleton")
+    return original.parent / "skeleton" / "build" / "app_skel_write"
+
+
+def run(program: Path, *words: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [program, *map(str, words)],
+        cwd=program.parent.parent,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+
+
+def facts(output: Output) -> dict[str, Any]:
+    """All that a file states, but for its contents."""
+    rows: dict[str, Any] = {
+        variable.name: [
+            variable.type,
+            variable.kind,
+            [
+                (i.step, i.shape, i.value, *(b.tolist() for b in _arrays(i.blocks)))
+                for i in variable.instances
+            ],
+        ]
+        for variable in output.variables
+    }
+    rows["attributes"] = sorted((a.name, a.type, a.values) for a in output.attributes)
+    rows["file"] = (output.engine, output.steps, output.writers, output.subfiles)
+    return rows
+
+
+def _arrays(blocks: Any) -> tuple[Any, ...]:
+    return blocks.writers, blocks.starts, blocks.counts
+
+
+def test_file_of_the_skeleton_equals_the_original(
+    original: Path, program: Path, tmp_path: Path
+) -> None:
+    done = run(program, "-o", tmp_path / "run", "-r", tmp_path / "result.json", "-k", "--verify")
+    assert done.returncode == 0, done.stderr
+    assert facts(bp_file.read(tmp_path / "run/app.bp")) == facts(bp_file.read(original))
+
+
+def test_measurement_states_the_bytes_of_each_step(program: Path, tmp_path: Path) -> None:
+    result = tmp_path / "result.json"
+    done = run(program, "-o", tmp_path / "run", "-r", result, "-i", 2)
+    assert done.returncode == 0, done.stderr
+    assert not (tmp_path / "run").exists()
+    repetitions = json.loads(result.read_text())["repetitions"]
+    [stream] = repetitions[1]["streams"]
+    fixed = 4 * 8 * 8 + 8 + 6 * 2 + 5 * 16 + 8
+    growing = [4 * (5 + step) for step in range(STEPS)]
+    texts = len(HOSTILE.encode()) + 16
+    assert [dump["bytes"] for dump in stream["dumps"]] == [
+        fixed + growing[0] + 10 + texts,
+        fixed + growing[1],
+        fixed + growing[2] + 10,
+        fixed + growing[3],
+    ]
+    succeed("show", result)
+
+
+def test_further_steps_are_as_the_last_and_each_may_have_a_file(
+    program: Path, tmp_path: Path
+) -> None:
+    options = ["-o", tmp_path / "run", "-r", tmp_path / "result.json", "-k", "--verify"]
+    done = run(program, *options, "-s", STEPS + 2, "--new-files", "--engine", "BP4")
+    assert done.returncode == 0, done.stderr
+    last = bp_file.read(tmp_path / f"run/app.{STEPS + 1}.bp")
+    [growing] = [v for v in last.variables if v.name == "growing"]
+    assert growing.instances[0].shape == (5 + STEPS - 1,)
+    assert last.engine == "BP4"
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--engine", "SST"], "--engine SST: it writes no files"),
+        (["--parameter", "NumAgregators=2"], "no engine that writes files has this parameter"),
+        (["--parameter", "=2"], "--parameter =2: expected KEY=VALUE"),
+        (["--method", "POSIX"], "unknown option"),
+        (["--fill", "ones"], "--fill ones: expected rank, index, random or zero"),
+    ],
+)
+def test_invalid_options_are_refused(
+    program: Path, tmp_path: Path, words: list[str], message: str
+) -> None:
+    done = run(program, "-o", tmp_path / "run", *words)
+    assert done.returncode != 0
+    assert message in done.stderr
+    assert not (tmp_path / "run" / "app.bp").exists()
+
+
+def test_another_number_of_processes_is_refused(program: Path, tmp_path: Path) -> None:
+    done = support.run(program, 2, "-o", tmp_path / "run")
+    assert done.returncode != 0
+    assert "its blocks are those of 1 processes; expected as many, found 2" in done.stderr
+
+
+def test_fault_in_the_file_is_reported(original: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "copy.bp"
+    shutil.copytree(original, copy)
+    (copy / "md.idx").write_bytes((copy / "md.idx").read_bytes()[:100])
+    done = understudy("skel", "replay", copy, "-d", tmp_path / "skeleton")
+    assert done.exit_code != 0
+    assert f"understudy: {copy}" in done.stderr
