@@ -6,6 +6,7 @@ Here ADIOS2 is PyPI's library for a single process.
 import json
 import shutil
 import subprocess
+import sys
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -58,14 +59,32 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def program(original: Path) -> Path:
+    """In C++."""
     succeed("skel", "replay", original, "-d", original.parent / "skeleton")
     return original.parent / "skeleton" / "build" / "app_skel_write"
 
 
+@pytest.fixture(scope="module")
+def script(original: Path) -> Path:
+    """In Python."""
+    folder = original.parent / "script"
+    succeed("skel", "replay", original, "-d", folder, "-l", "python")
+    return folder / "app_skel_write.py"
+
+
+@pytest.fixture(params=["program", "script"])
+def either(request: pytest.FixtureRequest) -> Path:
+    path = request.getfixturevalue(request.param)
+    assert isinstance(path, Path)
+    return path
+
+
 def run(program: Path, *words: object) -> subprocess.CompletedProcess[str]:
+    """Runs a program in the directory of its files."""
+    python = [sys.executable] if program.suffix else []
     return subprocess.run(
-        [program, *map(str, words)],
-        cwd=program.parent.parent,
+        [*python, program, *map(str, words)],
+        cwd=program.parent if program.suffix else program.parent.parent,
         capture_output=True,
         text=True,
         check=False,
@@ -96,16 +115,16 @@ def _arrays(blocks: Any) -> tuple[Any, ...]:
 
 
 def test_file_of_the_skeleton_equals_the_original(
-    original: Path, program: Path, tmp_path: Path
+    original: Path, either: Path, tmp_path: Path
 ) -> None:
-    done = run(program, "-o", tmp_path / "run", "-r", tmp_path / "result.json", "-k", "--verify")
+    done = run(either, "-o", tmp_path / "run", "-r", tmp_path / "result.json", "-k", "--verify")
     assert done.returncode == 0, done.stderr
     assert facts(bp_file.read(tmp_path / "run/app.bp")) == facts(bp_file.read(original))
 
 
-def test_measurement_states_the_bytes_of_each_step(program: Path, tmp_path: Path) -> None:
+def test_measurement_states_the_bytes_of_each_step(either: Path, tmp_path: Path) -> None:
     result = tmp_path / "result.json"
-    done = run(program, "-o", tmp_path / "run", "-r", result, "-i", 2)
+    done = run(either, "-o", tmp_path / "run", "-r", result, "-i", 2)
     assert done.returncode == 0, done.stderr
     assert not (tmp_path / "run").exists()
     repetitions = json.loads(result.read_text())["repetitions"]
@@ -123,10 +142,10 @@ def test_measurement_states_the_bytes_of_each_step(program: Path, tmp_path: Path
 
 
 def test_further_steps_are_as_the_last_and_each_may_have_a_file(
-    program: Path, tmp_path: Path
+    either: Path, tmp_path: Path
 ) -> None:
     options = ["-o", tmp_path / "run", "-r", tmp_path / "result.json", "-k", "--verify"]
-    done = run(program, *options, "-s", STEPS + 2, "--new-files", "--engine", "BP4")
+    done = run(either, *options, "-s", STEPS + 2, "--new-files", "--engine", "BP4")
     assert done.returncode == 0, done.stderr
     last = bp_file.read(tmp_path / f"run/app.{STEPS + 1}.bp")
     [growing] = [v for v in last.variables if v.name == "growing"]
@@ -150,7 +169,38 @@ def test_invalid_options_are_refused(
     done = run(program, "-o", tmp_path / "run", *words)
     assert done.returncode != 0
     assert message in done.stderr
-    assert not (tmp_path / "run" / "app.bp").exists()
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    "words", [["--engine", "SST"], ["--parameter", "=2"], ["--fill", "ones"], ["-s", "0"]]
+)
+def test_invalid_options_of_a_script_are_refused(
+    script: Path, tmp_path: Path, words: list[str]
+) -> None:
+    done = run(script, "-o", tmp_path / "run", *words)
+    assert done.returncode == 2
+    assert words[-1] in done.stderr
+    assert not (tmp_path / "run").exists()
+
+
+def test_directory_with_files_is_refused_and_kept(either: Path, tmp_path: Path) -> None:
+    (tmp_path / "mine").write_text("x")
+    done = run(either, "-o", tmp_path)
+    assert done.returncode != 0
+    assert "is not empty; expected an empty directory" in done.stderr
+    assert (tmp_path / "mine").read_text() == "x"
+
+
+def test_changed_file_does_not_verify(script: Path, tmp_path: Path) -> None:
+    """A process that finds other contents than it wrote ends the run."""
+    text = script.read_text().replace("values_0[step]", "step + (output.mode == 'verify')")
+    changed = script.with_name("changed.py")
+    changed.write_text(text)
+    done = run(changed, "-o", tmp_path / "run", "-r", tmp_path / "result.json", "--verify")
+    assert done.returncode != 0
+    assert "dt in step 0: the value differs from what was written" in done.stderr
+    assert not (tmp_path / "result.json").exists()
 
 
 def test_another_number_of_processes_is_refused(program: Path, tmp_path: Path) -> None:

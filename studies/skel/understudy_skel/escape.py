@@ -70,6 +70,10 @@ class FortranText(Text):
     __slots__ = ()
 
 
+class PythonText(Text):
+    __slots__ = ()
+
+
 class ShellText(Text):
     __slots__ = ()
 
@@ -122,6 +126,16 @@ def fortran_comment(text: str) -> FortranText:
     return FortranText(_printable(text)[:100])
 
 
+def python_string(text: str) -> PythonText:
+    """A string literal of ASCII."""
+    return PythonText(ascii(text))
+
+
+def python_comment(text: str) -> PythonText:
+    """Text that is safe in a comment, and between the quotes of a docstring."""
+    return PythonText(_printable(text).replace("\\", "/").replace('"', "'"))
+
+
 def shell(text: str) -> ShellText:
     """One word."""
     if "\0" in text:
@@ -156,6 +170,8 @@ FILTERS: dict[str, Callable[[str], Text]] = {
     "c_comment": c_comment,
     "fortran_string": fortran_string,
     "fortran_comment": fortran_comment,
+    "python_string": python_string,
+    "python_comment": python_comment,
     "shell": shell,
 }
 

@@ -378,9 +378,13 @@ def runtime_files(
 ) -> dict[str, str]:
     """Name and text of the files that measure, which every program carries in skeleton/: a
     skeleton in that language, or an `application` that calls ADIOS itself. `adios`: 1, or 2 whose
-    programs are in C++."""
+    programs are in C++ or Python."""
+    paths = sorted(path for path in where("skeleton").iterdir() if path.is_file())
+    if language == "python":
+        of_python = [path for path in paths if path.suffix == ".py"]
+        return {f"skeleton/{path.name}": path.read_text(encoding="utf-8") for path in of_python}
     texts = {}
-    for path in sorted(path for path in where("skeleton").iterdir() if path.is_file()):
+    for path in [path for path in paths if path.suffix != ".py"]:
         of_application = path.stem.startswith("application")
         of_fortran = path.suffix == ".f90" or path.stem.endswith("_fortran")
         if (of_application and not application) or (of_fortran and language != "fortran"):

@@ -13,12 +13,11 @@ from understudy.errors import UnderstudyError
 from understudy.messages import tell
 from understudy_skel import generate, identifiers
 from understudy_skel.adios2 import plan, source
+from understudy_skel.adios2.dialects import CPP, DIALECTS
 from understudy_skel.escape import WORD
 from understudy_skel.project import write
 from understudy_skel.subcommands.build import make
 
-CPP, PYTHON = "c++", "python"
-LANGUAGES = (CPP, PYTHON)
 CONFIGURATIONS = (".yaml", ".yml", ".json", ".toml")
 
 
@@ -56,17 +55,18 @@ def output_of(path: Path) -> Output:
 
 def generate_files(path: Path, language: str, directory: Path, makes: bool, force: bool) -> None:
     """Writes the skeletal application of an input, and builds it."""
-    if language not in LANGUAGES:
+    if language not in DIALECTS:
         raise UnderstudyError(
-            f"--language {language}: expected {' or '.join(LANGUAGES)} for ADIOS2"
+            f"--language {language}: expected {' or '.join(DIALECTS)} for ADIOS2"
         )
     output = output_of(path)
     io, application = source.IO, application_of(path)
     planned = plan.of(output)
     files = {source.names(application)["config"]: source.config(planned, io)}
-    files |= source.files(planned, application, io)
-    files |= source.build_files(application)
-    files |= generate.runtime_files("c++", adios=2)
+    files |= source.files(planned, application, io, language)
+    if language == CPP:
+        files |= source.build_files(application)
+    files |= generate.runtime_files(language, adios=2)
     write({directory / name: text for name, text in files.items()}, force, directory)
     _report(planned, application)
     if makes and language == CPP:

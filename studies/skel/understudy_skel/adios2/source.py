@@ -1,32 +1,21 @@
-"""A skeletal application in C++ for ADIOS2: its source, table of blocks, configuration and build
-files."""
+"""The files of a skeletal application for ADIOS2: its source and its tables of blocks in a
+language, the configuration of ADIOS2, and what builds it."""
 
-import math
-import re
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+from pathlib import Path
 from typing import Any
 
-from understudy.adios2.output import STRING, Attribute
+from understudy.adios2.output import TYPE_BYTES, Attribute
 from understudy.errors import UnderstudyError
 from understudy_skel import generate
-from understudy_skel.adios2.plan import JOINED, Layout, Plan, Put, Side, spans
-from understudy_skel.escape import CText, MakeText, c_comment, c_string, environment, word
+from understudy_skel.adios2.dialects import DIALECTS, Dialect
+from understudy_skel.adios2.plan import JOINED, Layout, Plan, Put, spans
+from understudy_skel.escape import MakeText, Text, environment, word
 from understudy_skel.identifiers import plain
 
-CPP_TYPES = {
-    "float complex": "std::complex<float>",
-    "double complex": "std::complex<double>",
-    STRING: "std::string",
-}
-COMPLEX = re.compile(r"\(?\s*([^,()\s]+)\s*,\s*([^,()\s]+)\s*\)?")
 IO = "output"  # name of the io in a configuration that states none
 ROW = 12  # numbers in a row of a table of values
-# Types whose arrays of values stand in the source under this name.
-INTEGERS = {
-    f"{sign}int{bits}_t": (0 if sign else -(1 << bits - 1), (1 << bits - (not sign)) - 1)
-    for sign in ("", "u")
-    for bits in (8, 16, 32, 64)
-} | {"char": (-128, 255)}
 
 
 def names(application: str) -> dict[str, str]:
@@ -35,59 +24,21 @@ def names(application: str) -> dict[str, str]:
     return {
         "config": f"{proved}_skel.xml",
         "program": f"{proved}_skel_write",
-        "blocks": f"{proved}_skel_blocks.h",
+        "blocks": f"{proved}_skel_blocks",
     }
 
 
-def literal(kind: str, text: str) -> CText:
-    """A value of a type of ADIOS2, given as text, as an expression of C++."""
-    if kind == STRING:
-        if "\0" in text:
-            raise ValueError("expected a text without NUL")
-        return c_string(text)
-    if kind in INTEGERS:
-        return _integer(kind, int(text))
-    if kind.endswith("complex"):
-        parts = COMPLEX.fullmatch(text)
-        numbers = parts.groups() if parts else (text, "0")
-        return CText.of("{{{}, {}}}", *map(_real, numbers))
-    return CText.of("{}{}", _real(text), CText("L" if kind == "long double" else ""))
-
-
-def _integer(kind: str, value: int) -> CText:
-    low, high = INTEGERS[kind]
-    if not low <= value <= high:
-        raise ValueError(f"expected a number from {low} to {high}")
-    if value == -(1 << 63):
-        return CText("INT64_MIN")
-    if kind == "char":
-        return CText.of("static_cast<char>({})", value)
-    return CText.of("{}{}", value, CText("U" if value >= 1 << 63 else ""))
-
-
-def _real(text: str) -> CText:
-    value = float(text)
-    if math.isnan(value):
-        return CText("NAN")
-    if math.isinf(value):
-        return CText("INFINITY" if value > 0 else "-INFINITY")
-    return CText(repr(value))
-
-
-def cpp_type(kind: str) -> CText:
-    return CText(CPP_TYPES.get(kind, kind))
-
-
-def files(plan: Plan, application: str, io: str) -> dict[str, str]:
+def files(plan: Plan, application: str, io: str, language: str) -> dict[str, str]:
     """Name and text of the source and of what it carries, but for the runtime."""
+    dialect = DIALECTS[language]
     stated = names(application)
-    templates = environment(CText)
-    context = _context(plan, application, io)
-    texts = {
-        f"{stated['program']}.cpp": templates.get_template("adios2/write.cpp").render(**context)
-    }
+    templates = environment(dialect.code)
+    context = _context(plan, application, io, dialect)
+    source = templates.get_template(dialect.template).render(**context)
+    texts = {f"{stated['program']}.{dialect.suffix}": source}
     if context["tables"] or context["choices"]:
-        texts[stated["blocks"]] = templates.get_template("adios2/blocks.h").render(**context)
+        name = stated["blocks"] + Path(dialect.tables.removesuffix(".jinja")).suffix
+        texts[name] = templates.get_template(dialect.tables).render(**context)
     return texts
 
 
@@ -129,223 +80,184 @@ def build_files(application: str) -> dict[str, str]:
     }
 
 
-def _context(plan: Plan, application: str, io: str) -> dict[str, Any]:
+def _context(plan: Plan, application: str, io: str, dialect: Dialect) -> dict[str, Any]:
     stated = names(application)
-    tables = _Tables(plan)
-    groups = list(_groups(plan, tables))
+    program = _Program(plan, dialect)
+    groups = list(program.groups())
     return {
-        "literal": CText,
+        "literal": dialect.code,
         "application": application,
-        "file": CText(c_comment(plan.output.path.name)),
+        "file": dialect.comment(plan.output.path.name),
         "config": stated["config"],
         "io": io,
         "name": f"{application}-write",
-        "main": plain(stated["program"]),
-        "blocks": CText(stated["blocks"]),
+        "blocks": dialect.code(stated["blocks"]),
         "ranks": plan.writers,
         "steps": plan.steps,
-        "formulas": [_formula(layout) for layout in plan.layouts if layout.sides is not None],
-        "tables": [_table(layout) for layout in plan.tables],
-        "choices": tables.choices,
-        "values": tables.values,
-        "flags": tables.flags,
-        "writers": tables.writers,
+        "formulas": [program.formula(x) for x in plan.layouts if x.sides is not None],
+        "tables": [program.table(layout) for layout in plan.tables],
+        "choices": program.choices,
+        "values": program.values,
+        "flags": program.flags,
+        "writers": program.writers,
         "numbers": [layout.number for layout in plan.layouts],
-        "uses_math": "NAN" in tables.text or "INFINITY" in tables.text,
-        "attributes": [_attribute(plan, attribute) for attribute in plan.attributes],
+        "attributes": [program.attribute(attribute) for attribute in plan.attributes],
         "groups": groups,
-        "uses_rank": any(put["condition"] or put["call"] for g in groups for put in g["puts"]),
-        "uses_step": any(
-            g["condition"] or "step" in str(put["argument"]) for g in groups for put in g["puts"]
-        ),
     }
 
 
-# ---- Layouts
+class _Program:
+    """Texts of a plan in a language. Arrays by the step hold the numbers of layouts, values, and
+    whether a variable is written; arrays of ranks, those that write a value."""
 
-
-def _formula(layout: Layout) -> dict[str, Any]:
-    sides = layout.sides or ()
-    starts = [] if layout.local else [_start(side) for side in sides]
-    return {
-        "number": layout.number,
-        "shape": _shape(layout),
-        "starts": CText.joined(", ", starts),
-        "counts": CText.joined(", ", [_count(side) for side in sides]),
-        "uses_rank": any(
-            not side.is_whole
-            and (not layout.local or side.larger > 0 or side.count != side.last_count)
-            for side in sides
-        ),
-    }
-
-
-def _index(side: Side) -> CText:
-    text = CText("rank") if side.stride == 1 else CText.of("rank / {}", side.stride)
-    return CText.of("{} % {}", text, side.parts)
-
-
-def _start(side: Side) -> CText:
-    if side.is_whole:
-        return CText.of("{}", 0)
-    start = CText.of("{} * {}", _index(side), side.step)
-    if side.larger:
-        return CText.of("{} + std::min<size_t>({}, {})", start, _index(side), side.larger)
-    return start
-
-
-def _count(side: Side) -> CText:
-    if side.larger:
-        return CText.of("{}u + ({} < {})", side.count, _index(side), side.larger)
-    if side.is_whole or side.count == side.last_count:
-        return CText.of("{}", side.last_count)
-    return CText.of(
-        "({} == {} ? {}u : {}u)", _index(side), side.parts - 1, side.last_count, side.count
-    )
-
-
-def _shape(layout: Layout) -> CText:
-    sides = [
-        CText("adios2::JoinedDim") if side == JOINED else CText.of("{}", side)
-        for side in layout.shape or ()
-    ]
-    return CText.joined(", ", sides)
-
-
-def _table(layout: Layout) -> dict[str, Any]:
-    return {
-        "number": layout.number,
-        "shape": _shape(layout),
-        "dimensions": layout.dimensions,
-        "local": CText("true" if layout.local else "false"),
-        "rows": [CText.joined(", ", [int(n) for n in row]) for row in layout.rows()],
-    }
-
-
-# ---- Variables
-
-
-class _Tables:
-    """Arrays by the step: numbers of layouts, values, and whether a variable is written; arrays of
-    ranks that write a value."""
-
-    def __init__(self, plan: Plan) -> None:
-        self.steps = plan.steps
+    def __init__(self, plan: Plan, dialect: Dialect) -> None:
+        self.plan = plan
+        self.dialect = dialect
+        self.code = dialect.code
         self.choices: list[dict[str, Any]] = []
         self.values: list[dict[str, Any]] = []
         self.flags: list[dict[str, Any]] = []
         self.writers: list[dict[str, Any]] = []
-        self.text = ""
-        self._of: dict[tuple[str, object], CText] = {}
+        self._names: dict[tuple[str, object], Text] = {}
 
-    def _array(self, into: list[dict[str, Any]], stem: str, key: object, **row: Any) -> CText:
-        name = self._of.get((stem, key))
+    # ---- Layouts
+
+    def formula(self, layout: Layout) -> dict[str, Any]:
+        sides = layout.sides or ()
+        starts = [] if layout.local else [self.dialect.start(side) for side in sides]
+        return {
+            "number": layout.number,
+            "shape": self._shape(layout),
+            "starts": self.code.joined(", ", starts),
+            "counts": self.code.joined(", ", [self.dialect.count(side) for side in sides]),
+            "uses_rank": any(
+                not side.is_whole
+                and (not layout.local or side.larger > 0 or side.count != side.last_count)
+                for side in sides
+            ),
+        }
+
+    def _shape(self, layout: Layout) -> Text:
+        sides = [
+            self.dialect.joined() if side == JOINED else self.code.of("{}", side)
+            for side in layout.shape or ()
+        ]
+        return self.code.joined(", ", sides)
+
+    def table(self, layout: Layout) -> dict[str, Any]:
+        return {
+            "number": layout.number,
+            "shape": self._shape(layout),
+            "dimensions": layout.dimensions,
+            "local": self.dialect.truth(layout.local),
+            "rows": [self.code.joined(", ", row) for row in layout.rows().tolist()],
+        }
+
+    # ---- Arrays by the step
+
+    def _array(self, into: list[dict[str, Any]], stem: str, key: object, **row: Any) -> Text:
+        name = self._names.get((stem, key))
         if name is None:
-            name = CText(f"{stem}_{len(into)}")
+            name = self.code(f"{stem}_{len(into)}")
             into.append({"name": name, **row})
-            self._of[(stem, key)] = name
+            self._names[stem, key] = name
         return name
 
-    def choice(self, numbers: Sequence[int]) -> CText:
-        texts = CText.joined(", ", numbers)
+    def _choice(self, numbers: Sequence[int]) -> Text:
+        texts = self.code.joined(", ", numbers)
         return self._array(self.choices, "layouts", tuple(numbers), numbers=texts)
 
-    def value(self, kind: str, texts: Sequence[CText]) -> CText:
-        rows = [CText.joined(", ", texts[i : i + ROW]) for i in range(0, len(texts), ROW)]
-        return self._array(self.values, "values", (kind, *texts), type=cpp_type(kind), rows=rows)
+    def _value(self, kind: str, texts: Sequence[Text]) -> Text:
+        rows = [self.code.joined(", ", texts[i : i + ROW]) for i in range(0, len(texts), ROW)]
+        of = self.dialect.type_of(kind)
+        return self._array(self.values, "values", (kind, *texts), type=of, rows=rows)
 
-    def flag(self, steps: Sequence[int]) -> CText:
+    def _flag(self, steps: Sequence[int]) -> Text:
         on = set(steps)
-        texts = CText.joined(
-            ", ", [CText("true" if s in on else "false") for s in range(self.steps)]
-        )
+        truths = [self.dialect.truth(step in on) for step in range(self.plan.steps)]
+        texts = self.code.joined(", ", truths)
         return self._array(self.flags, "steps", tuple(steps), values=texts)
 
-    def among(self, ranks: Sequence[int]) -> CText:
-        texts = CText.joined(", ", ranks)
-        return self._array(self.writers, "writers", tuple(ranks), ranks=texts, count=len(ranks))
+    def _among(self, ranks: Sequence[int]) -> Text:
+        texts = self.code.joined(", ", ranks)
+        name = self._array(self.writers, "writers", tuple(ranks), ranks=texts)
+        return self.dialect.among(name, len(ranks))
 
+    # ---- Variables
 
-def _groups(plan: Plan, tables: _Tables) -> Iterator[dict[str, Any]]:
-    """Variables in their order, those written in the same steps together."""
-    group: dict[str, Any] = {}
-    steps: tuple[int, ...] | None = None
-    for put in plan.puts:
-        if not put.steps:
-            continue
-        if put.steps != steps:
-            if group:
-                yield group
-            steps = put.steps
-            condition = _condition(steps, plan.steps, tables)
-            group = {"condition": condition, "puts": []}
-        group["puts"].append(_put(plan, put, tables))
-    if group:
-        yield group
+    def groups(self) -> Iterator[dict[str, Any]]:
+        """Variables in their order, those written in the same steps together."""
+        written = [put for put in self.plan.puts if put.steps]
+        for steps, puts in groupby(written, lambda put: put.steps):
+            condition = self._condition(steps)
+            indent = self.code("    " if condition else "")
+            rows = [self._put(put) for put in puts]
+            yield {"condition": condition, "indent": indent, "puts": rows}
 
-
-def _condition(steps: Sequence[int], count: int, tables: _Tables) -> CText:
-    """When they are written; empty: always."""
-    runs = spans(steps)
-    if runs == [(0, count - 1)]:
-        return CText("")
-    if len(runs) == 1:
+    def _condition(self, steps: Sequence[int]) -> Text:
+        """When they are written; empty: always."""
+        runs, end = spans(steps), self.plan.steps - 1
+        if runs == [(0, end)]:
+            return self.code("")
+        if len(runs) > 1:
+            return self.code.of("{}[step]", self._flag(steps))
         first, last = runs[0]
         if first == last:
-            return CText.of("step == {}", first)
-        if last == count - 1:
-            return CText.of("step >= {}", first)
-        if first == 0:
-            return CText.of("step <= {}", last)
-        return CText.of("step >= {} && step <= {}", first, last)
-    return CText.of("{}[step]", tables.flag(steps))
+            return self.code.of("step == {}", first)
+        if last == end:
+            return self.code.of("step >= {}", first)
+        until = self.code.of("step <= {}", last)
+        return self.dialect.both(self.code.of("step >= {}", first), until) if first else until
 
+    def _by_step(self, values: Mapping[int, Any]) -> list[Any]:
+        """One for each step, any where there is none."""
+        absent = next(iter(values.values()))
+        return [values.get(step, absent) for step in range(self.plan.steps)]
 
-def _by_step(values: Mapping[int, Any], steps: int, absent: Any) -> list[Any]:
-    """One for each step."""
-    return [values.get(step, absent) for step in range(steps)]
+    def _put(self, put: Put) -> dict[str, Any]:
+        variable = put.variable
+        row = {"name": variable.name, "type": self.dialect.type_of(variable.type)}
+        where = f"variable {variable.name!r}"
+        if put.layouts:
+            self._literal(where, variable.type, "0")  # a type that the language has
+            numbers = set(put.layouts.values())
+            if len(numbers) == 1:
+                argument = self.code.of("layout_{}(rank)", numbers.pop())
+            else:
+                name = self._choice(self._by_step(put.layouts))
+                argument = self.code.of("layout({}[step], rank)", name)
+            return {**row, "condition": self.code(""), "call": self.code("put")} | {
+                "argument": argument
+            }
+        texts = {s: self._literal(where, variable.type, text) for s, text in put.values.items()}
+        argument = next(iter(texts.values()))
+        if len(set(texts.values())) > 1:
+            name = self._value(variable.type, self._by_step(texts))
+            argument = self.code.of("{}[step]", name)
+        condition = self.code("")
+        if put.ranks == (0,) and self.plan.writers > 1:
+            condition = self.code("rank == 0")
+        elif len(put.ranks) < self.plan.writers:
+            condition = self._among(put.ranks)
+        call = self.code("local_value" if put.local_value else "value")
+        return {**row, "condition": condition, "call": call, "argument": argument}
 
+    def attribute(self, attribute: Attribute) -> dict[str, Any]:
+        where = f"attribute {attribute.name!r}"
+        values = [self._literal(where, attribute.type, value) for value in attribute.values]
+        return {
+            "name": attribute.name,
+            "type": self.dialect.type_of(attribute.type),
+            "values": self.code.joined(", ", values),
+        }
 
-def _put(plan: Plan, put: Put, tables: _Tables) -> dict[str, Any]:
-    variable = put.variable
-    row = {"name": variable.name, "type": cpp_type(variable.type), "condition": CText("")}
-    if put.layouts:
-        numbers = set(put.layouts.values())
-        if len(numbers) == 1:
-            argument = CText.of("layout_{}(rank)", numbers.pop())
-        else:
-            name = tables.choice(_by_step(put.layouts, plan.steps, next(iter(numbers))))
-            argument = CText.of("layout({}[step], rank)", name)
-        return {**row, "call": CText("put"), "argument": argument}
-    try:
-        texts = {step: literal(variable.type, text) for step, text in put.values.items()}
-    except ValueError as error:
-        raise UnderstudyError(f"{plan.output.path}: variable {variable.name!r}: {error}") from None
-    tables.text += "".join(texts.values())
-    first = next(iter(texts.values()))
-    if len(set(texts.values())) == 1:
-        argument = first
-    else:
-        name = tables.value(variable.type, _by_step(texts, plan.steps, first))
-        argument = CText.of("{}[step]", name)
-    if put.ranks == (0,) and plan.writers > 1:
-        row["condition"] = CText("rank == 0")
-    elif len(put.ranks) < plan.writers:
-        name = tables.among(put.ranks)
-        row["condition"] = CText.of("skel::among({}, {}, rank)", name, len(put.ranks))
-    call = CText("local_value" if put.local_value else "value")
-    return {**row, "call": call, "argument": argument}
-
-
-def _attribute(plan: Plan, attribute: Attribute) -> dict[str, Any]:
-    try:
-        values = [literal(attribute.type, value) for value in attribute.values]
-    except (ValueError, KeyError) as error:
-        raise UnderstudyError(
-            f"{plan.output.path}: attribute {attribute.name!r}: {error}"
-        ) from None
-    return {
-        "name": attribute.name,
-        "type": cpp_type(attribute.type),
-        "values": CText.joined(", ", values),
-    }
+    def _literal(self, where: str, kind: str, text: str) -> Text:
+        if kind not in TYPE_BYTES:
+            raise UnderstudyError(
+                f"{self.plan.output.path}: {where}: type {kind!r}: expected one of "
+                f"{', '.join(TYPE_BYTES)}"
+            )
+        try:
+            return self.dialect.literal(kind, text)
+        except ValueError as error:
+            raise UnderstudyError(f"{self.plan.output.path}: {where}: {error}") from None

@@ -10,6 +10,7 @@ from understudy.files import make_folder, read_text, write_text
 from understudy.messages import tell
 from understudy_skel import generate
 from understudy_skel.adios2 import project as adios2
+from understudy_skel.adios2.dialects import CPP
 from understudy_skel.project import (
     CORES,
     DESCRIPTOR,
@@ -58,7 +59,7 @@ def command(
         if given:
             option = {"settings": "set"}.get(given[0], given[0])
             raise UnderstudyError(f"--{option}: only for ADIOS 1; {descriptor_file} is of ADIOS2")
-        adios2.generate_files(descriptor_file, language or adios2.CPP, directory, makes, force)
+        adios2.generate_files(descriptor_file, language or CPP, directory, makes, force)
         return
     names = generate.Names(application=application_of(descriptor_file))
     make_folder(directory)

@@ -7,6 +7,7 @@ import click
 from understudy.errors import UnderstudyError
 from understudy_skel import bpfile, generate
 from understudy_skel.adios2 import project as adios2
+from understudy_skel.adios2.dialects import CPP
 from understudy_skel.project import DIRECTORY, FORCE, LANGUAGE, MAKES, check, write
 from understudy_skel.subcommands.build import make
 
@@ -26,7 +27,7 @@ def command(file: Path, language: str | None, directory: Path, makes: bool, forc
     Example: understudy skel replay restart.bp -d replay
     """
     if file.is_dir():
-        adios2.generate_files(file, language or adios2.CPP, directory, makes, force)
+        adios2.generate_files(file, language or CPP, directory, makes, force)
         return
     if language not in (None, "c"):
         raise UnderstudyError(f"--language {language}: expected c for a file of ADIOS 1")
