@@ -134,6 +134,7 @@ build_key() (
 player() {
   local directory=$1 name=$2
   shift 2
+  set -- "$@" -DUND_PYTHON3="$PWD/.venv/bin/python"  # names the cases of the tests, with the packages of .venv
   mkdir -p "$directory"
   if [ "$(cat "$directory/understudy.key" 2>/dev/null)" != "$(build_key "$@")" ]; then
     rm -f "$directory/CMakeCache.txt" "$directory/understudy.key"
