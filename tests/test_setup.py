@@ -54,13 +54,16 @@ def test_every_requirement_is_pinned_once() -> None:
     run, test = pins("requirements.txt"), pins("requirements-test.txt")
     assert len(run) > 40
     assert len(test) > len(run) + 10
+    assert ("cyclonedx-bom", "") in pins("requirements-dist.txt")
     names = {name for name, _ in run}
     assert {n: v for (n, _), v in test.items() if n in names} == {
         n: v for (n, _), v in run.items()
     }
 
 
-@pytest.mark.parametrize("file", ["requirements.txt", "requirements-test.txt"])
+@pytest.mark.parametrize(
+    "file", ["requirements.txt", "requirements-test.txt", "requirements-dist.txt"]
+)
 def test_requirements_tell_how_they_are_made_and_no_place(file: str) -> None:
     text = (ROOT / file).read_text(encoding="utf-8")
     _, command, *_ = text.splitlines()
