@@ -74,6 +74,7 @@ class Step:
     blocks: Mapping[str, Integers]
     attributes: tuple[Attribute, ...]
     processes: Integers
+    shapes_differ: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,6 +113,7 @@ def read_step(data: Metadata, number: int, place: StepBP4, writers: Writers) -> 
         blocks=blocks,
         attributes=tuple(_attributes(data, place.attributes - base, place.end - base)),
         processes=processes,
+        shapes_differ=any(table.shapes_differ for table in tables.values()),
     )
 
 
@@ -189,6 +191,7 @@ class _Table:
         self.data = data
         self.name = element.name
         self.groups: list[tuple[Layout, Integers]] = []
+        self.shapes_differ = False
         at = element.begin
         while at < element.end:
             layout = layout_of(data, at, element.end, element.type)
@@ -238,6 +241,7 @@ class _Table:
         tables = [self._dimensions(layout, rows) for layout, rows in self.groups]
         counts, wholes, starts = (_columns(tables, k) for k in range(3))
         kind = _kind(counts, wholes, starts)
+        self.shapes_differ = bool((wholes != wholes[-1]).any())
         if column_major:
             counts, wholes, starts = counts[:, ::-1], wholes[:, ::-1], starts[:, ::-1]
         value = None

@@ -96,6 +96,7 @@ class Pieces:
     places: list[Integers] = field(default_factory=list)
     stored: list[Integers] = field(default_factory=list)
     shape: tuple[int, ...] | None = None
+    shapes_differ: bool = False
     value: tuple[int, str] | None = None
 
 
@@ -110,6 +111,7 @@ class Step:
     data_bytes: Integers
     attributes: tuple[Attribute, ...]
     derived: int
+    shapes_differ: bool
 
 
 class Reader:
@@ -157,6 +159,7 @@ class Reader:
             data_bytes=data_bytes,
             attributes=tuple(attributes),
             derived=derived,
+            shapes_differ=any(p.shapes_differ for p in pieces.values()),
         )
 
     def _grouped(
@@ -335,7 +338,10 @@ class Reader:
             raise view.fault(int(base_[0]), f"variable {written.name}: blocks without counts")
         shapes = table("Shape", dims * one)
         if len(shapes) >= rank and rank and written.kind != LOCAL_ARRAY:
-            pieces.shape = tuple(int(n) for n in shapes[-rank:])
+            shape = tuple(int(n) for n in shapes[-rank:])
+            each = shapes.reshape(-1, rank) != shapes[-rank:]
+            pieces.shapes_differ |= bool(each.any()) or pieces.shape not in (None, shape)
+            pieces.shape = shape
         pieces.writers.append(np.repeat(rows, blocks))
         pieces.starts.append(starts)
         pieces.counts.append(counts)

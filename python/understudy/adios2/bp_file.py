@@ -5,7 +5,7 @@ twice must agree, and so must the sizes of the files.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import BinaryIO
@@ -50,6 +50,8 @@ OPERATORS = {
     53: "plugin",
     127: "null",
 }
+PADDING = 16  # bytes at most between blocks of BP5
+SECTOR = 512  # bytes to which direct I/O fills up
 GROUP_HEAD = 1024  # bytes in which a group of BP4 states its length and step
 Tick = Callable[[float], None]
 
@@ -152,13 +154,16 @@ def _read_bp5(
     reader = bp5.load(path, index.content(path / "mmd.0"), header.column_major, header.big_endian)
     subfiles = 1 + max((int(place.subfile.max()) for place in places), default=-1)
     sizes, notes = _data_sizes(path, subfiles)
-    derived = 0
+    derived = gaps = differing = 0
+    ends = np.zeros(subfiles, np.int64)
     for number, place in enumerate(places):
         data = _part(path / "md.0", place.position, place.length, header.big_endian)
         step = reader.step(data, number, place)
         derived = max(derived, step.derived)
         collected.writers = max(collected.writers, len(place.subfile))
-        _check_data(data, place, step, sizes)
+        _check_pieces(data, place, step, ends)
+        gaps += _check_data(data, place, step, sizes)
+        differing += step.shapes_differ
         for name, instance in step.instances.items():
             written = step.written[name]
             kind = written.type, written.kind, written.bytes
@@ -170,7 +175,16 @@ def _read_bp5(
         tick((number + 1) / len(places))
     if derived:
         notes.append(f"{derived} derived variables hold no data and are left out.")
+    notes += _doubts(gaps, differing)
     return len(places), subfiles, notes
+
+
+def _doubts(gaps: int, differing: int) -> Iterator[str]:
+    """Notes on what ADIOS2 does not write by itself."""
+    if gaps:
+        yield f"The data have gaps between blocks in {gaps} steps: it may be damaged."
+    if differing:
+        yield f"Writers differ in the shape of an array in {differing} steps: it may be damaged."
 
 
 def _expect_end(path: Path, end: int, length: int) -> None:
@@ -194,9 +208,31 @@ def _data_sizes(path: Path, subfiles: int) -> tuple[list[int], list[str]]:
     return [_size(path / f"data.{k}") for k in range(subfiles)], []
 
 
-def _check_data(data: Metadata, place: StepBP5, step: bp5.Step, sizes: list[int]) -> None:
+def _check_pieces(data: Metadata, place: StepBP5, step: bp5.Step, ends: Integers) -> None:
+    """The pieces of data of a step must not overlap in their subfiles, and lie behind those of the
+    steps before, which end at `ends`; these are moved."""
+    lengths = np.concatenate([place.lengths, step.data_bytes[:, None]], axis=1)
+    used = lengths.ravel() > 0
+    file = np.repeat(place.subfile, lengths.shape[1])[used]
+    begin = place.positions.ravel()[used]
+    order = np.lexsort((begin, file))
+    file, begin = file[order], begin[order]
+    end = begin + lengths.ravel()[used][order]
+    before = np.where(np.concatenate([[0], file[:-1]]) == file, np.concatenate([[0], end[:-1]]), 0)
+    before = np.maximum(before, ends[file])
+    if (begin < before).any():
+        worst = int((begin < before).argmax())
+        raise data.fault(
+            0,
+            f"data at byte {int(begin[worst]):,} of data.{int(file[worst])} overlap those before, "
+            f"which end at {int(before[worst]):,}",
+        )
+    np.maximum.at(ends, file, end)
+
+
+def _check_data(data: Metadata, place: StepBP5, step: bp5.Step, sizes: list[int]) -> bool:
     """The data of each writer must lie in its subfile, and its blocks in its data, one behind the
-    other."""
+    other. Return whether there are gaps, which ADIOS2 does not leave."""
     room = place.lengths.sum(axis=1) + step.data_bytes
     if sizes:
         ends = place.positions[:, -1] + step.data_bytes
@@ -216,7 +252,7 @@ def _check_data(data: Metadata, place: StepBP5, step: bp5.Step, sizes: list[int]
         begins.append(step.places[name])
         lengths.append(block_bytes(instance, step.written[name].bytes))
     if not writers:
-        return
+        return bool((room > PADDING).any())
     writer, begin, length = (np.concatenate(parts) for parts in (writers, begins, lengths))
     used = length > 0
     writer, begin, length = writer[used], begin[used], length[used]
@@ -225,8 +261,15 @@ def _check_data(data: Metadata, place: StepBP5, step: bp5.Step, sizes: list[int]
     end = begin + length
     if (begin < 0).any() or (end > room[writer]).any():
         raise data.fault(0, "a block exceeds the data of its writer")
-    if ((writer[1:] == writer[:-1]) & (begin[1:] < end[:-1])).any():
+    same = writer[1:] == writer[:-1]
+    if (same & (begin[1:] < end[:-1])).any():
         raise data.fault(0, "blocks overlap in the data of their writer")
+    none = np.ones(len(room), bool)
+    none[writer] = False
+    before = np.concatenate([[0], np.where(same, end[:-1], 0)])[: len(begin)]
+    last = np.concatenate([~same, [True]])[: len(end)] & (room[writer] % SECTOR > 0)
+    gaps = (begin - before > PADDING).any() or (room[writer] - end > PADDING)[last].any()
+    return bool(gaps or (room[none] > PADDING).any())
 
 
 def block_bytes(instance: Instance, size: int) -> Integers:
@@ -267,12 +310,14 @@ def _read_bp4(
     sizes, notes = _data_sizes(path, subfiles)
     groups = _Groups(path, header.big_endian)
     writers = Writers(subfiles or 1, groups.begins)
+    differing = 0
     for number, place in enumerate(places):
         data = _part(
             path / "md.0", place.processes, place.end - place.processes, header.big_endian
         )
         collected.times.append(place.time_s)
         step = bp4.read_step(data, number, place, writers)
+        differing += step.shapes_differ
         collected.writers = max(collected.writers, 1 + int(step.processes.max(initial=-1)))
         for name, instance in step.instances.items():
             _check_places(data, name, step.blocks[name], sizes)
@@ -280,7 +325,7 @@ def _read_bp4(
             collected.add(name, (kind, shape, element_bytes(kind)), step.operators[name], instance)
         collected.attributes |= {a.name: a for a in step.attributes}
         tick((number + 1) / len(places))
-    return len(places), subfiles, notes
+    return len(places), subfiles, [*notes, *_doubts(0, differing)]
 
 
 class _Groups:

@@ -12,7 +12,9 @@ from understudy.files import read_bytes
 
 HEADER_BYTES = 64
 TAG = b"ADIOS-BP v"
+ARCHIVE = b"This is dummy ADIOS metadata"  # of files that were put together again
 BP5_MINOR = 2  # of the format, since ADIOS2 2.8
+EARLIEST_S, LATEST_S = 1 << 30, 1 << 33  # of the time of a step: 2004 to 2242
 ROW_BYTES = 64  # of a time step of BP4
 
 
@@ -68,9 +70,11 @@ def load(path: Path) -> tuple[Header, Metadata]:
             f"{file}: BP version 5.{data[38]}: expected 5.{BP5_MINOR}; convert the file with "
             "adios2_reorganize"
         )
+    if not data.startswith((TAG + b"%c.%c.%c" % tuple(data[32:35]), ARCHIVE)):
+        raise UnderstudyError(f"{file}: expected {TAG.decode()!r} and a version at its begin")
     header = Header(
         format=data[37],
-        version=".".join(str(d - ord("0")) for d in data[32:35]) if data.startswith(TAG) else "",
+        version=".".join(str(d - ord("0")) for d in data[32:35]) * data.startswith(TAG),
         big_endian=bool(data[36]),
         active=bool(data[39] if data[37] == 5 else data[38]),
         column_major=data[37] == 5 and data[40:41] == b"y",
@@ -104,6 +108,8 @@ def steps_bp4(index: Metadata, length: int) -> list[StepBP4]:
                 f"step {number:,} at {', '.join(f'{p:,}' for p in places)} of md.0: expected "
                 f"rising places from {begin:,} to at most {length:,}",
             )
+        if not EARLIEST_S <= time_s < LATEST_S or (steps and time_s < steps[-1].time_s):
+            raise index.fault(at + 48, f"step {number:,}: at {time_s:,} s since 1970")
         begin = places[3]
         steps.append(
             StepBP4(
