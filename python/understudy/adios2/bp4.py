@@ -136,7 +136,7 @@ def _of_writers(instance: Instance, writers: Integers, kind: str) -> Instance:
 def _processes(data: Metadata, end: int) -> tuple[Integers, Integers, bool]:
     """The ranks of the processes, and where the blocks of each begin in its subfile."""
     count, length = data.size(0, 8, "the number of processes"), data.size(8, 8, "a length")
-    if length != end - 16 or count * 26 > length:
+    if length != end - 16 or count * 23 > length:
         raise data.fault(0, f"{count:,} processes in {length:,} bytes of {end - 16:,}")
     ranks, offsets = np.zeros(count, np.int64), np.zeros(count, np.int64)
     at = 16

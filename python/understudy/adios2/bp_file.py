@@ -161,8 +161,8 @@ def _read_bp5(
         step = reader.step(data, number, place)
         derived = max(derived, step.derived)
         collected.writers = max(collected.writers, len(place.subfile))
-        _check_pieces(data, place, step, ends)
-        gaps += _check_data(data, place, step, sizes)
+        _check_pieces(data, place, step, sizes, ends)
+        gaps += _check_data(data, step)
         differing += step.shapes_differ
         for name, instance in step.instances.items():
             written = step.written[name]
@@ -208,10 +208,24 @@ def _data_sizes(path: Path, subfiles: int) -> tuple[list[int], list[str]]:
     return [_size(path / f"data.{k}") for k in range(subfiles)], []
 
 
-def _check_pieces(data: Metadata, place: StepBP5, step: bp5.Step, ends: Integers) -> None:
-    """The pieces of data of a step must not overlap in their subfiles, and lie behind those of the
-    steps before, which end at `ends`; these are moved."""
-    lengths = np.concatenate([place.lengths, step.data_bytes[:, None]], axis=1)
+def _check_pieces(
+    data: Metadata, place: StepBP5, step: bp5.Step, sizes: list[int], ends: Integers
+) -> None:
+    """The pieces of data of a step must lie in their subfiles, not overlap, and be behind those of
+    the steps before, which end at `ends`; these are moved."""
+    last = step.data_bytes - place.lengths.sum(axis=1)
+    if (last < 0).any():
+        raise data.fault(0, f"writer {int(last.argmin()):,} has less data than were flushed")
+    lengths = np.concatenate([place.lengths, last[:, None]], axis=1)
+    if sizes:
+        past = (place.positions + lengths) - np.asarray(sizes)[place.subfile][:, None]
+        if int(past.max()) > 0:
+            worst = int(past.max(axis=1).argmax())
+            raise data.fault(
+                0,
+                f"data of writer {worst:,} exceed data.{int(place.subfile[worst])} by "
+                f"{int(past.max()):,} bytes",
+            )
     used = lengths.ravel() > 0
     file = np.repeat(place.subfile, lengths.shape[1])[used]
     begin = place.positions.ravel()[used]
@@ -230,20 +244,10 @@ def _check_pieces(data: Metadata, place: StepBP5, step: bp5.Step, ends: Integers
     np.maximum.at(ends, file, end)
 
 
-def _check_data(data: Metadata, place: StepBP5, step: bp5.Step, sizes: list[int]) -> bool:
-    """The data of each writer must lie in its subfile, and its blocks in its data, one behind the
-    other. Return whether there are gaps, which ADIOS2 does not leave."""
-    room = place.lengths.sum(axis=1) + step.data_bytes
-    if sizes:
-        ends = place.positions[:, -1] + step.data_bytes
-        whole = np.asarray(sizes)[place.subfile]
-        if (ends > whole).any():
-            worst = int((ends - whole).argmax())
-            raise data.fault(
-                0,
-                f"data of writer {worst:,} end at byte {int(ends[worst]):,} of "
-                f"data.{int(place.subfile[worst])}, which has {int(whole[worst]):,}",
-            )
+def _check_data(data: Metadata, step: bp5.Step) -> bool:
+    """The blocks of each writer must lie in its data, one behind the other. Return whether there
+    are gaps, which ADIOS2 does not leave."""
+    room = step.data_bytes
     writers, begins, lengths = [], [], []
     for name, instance in step.instances.items():
         if step.written[name].kind in VALUES:
