@@ -1,4 +1,4 @@
-"""The logs of the folder traces/, and what stood on disk after the runs."""
+"""The logs of the folder traces/, what stood on disk after the runs, and BP files."""
 
 import csv
 from pathlib import Path
@@ -6,6 +6,7 @@ from pathlib import Path
 TRACES = Path(__file__).resolve().parents[2] / "traces"
 ALL = sorted(TRACES.glob("*.darshan"))
 PARTIAL = TRACES / "trap_partial_1200.darshan"
+BP = sorted((Path(__file__).parent / "bp").glob("*.bp"))
 WHOLE = [log for log in ALL if log != PARTIAL]
 
 

@@ -10,18 +10,20 @@ import numpy as np
 import pytest
 
 from tests.readers import cases
-from tests.readers.logs import ALL, TRACES
+from tests.readers.logs import ALL, BP, TRACES
 from tests.support.described import FOLDER, corpus, hold, text
 from tests.support.folds import calls_of
 from understudy.contracts.workload import Workload, numbers, parse, provenance_of, structures
 from understudy.darshanlog import open_log
 from understudy.inference.score.explanation import EXPLAINED, Explanation
-from understudy.readers import darshan
+from understudy.readers import bp, darshan
 
 for module in pkgutil.iter_modules(cases.__path__):
     importlib.import_module(f"{cases.__name__}.{module.name}")
 REAL = {f"real.{p.stem}": p for p in (*ALL, *sorted((TRACES / "cases").glob("*.darshan")))}
-NAMES = sorted({*cases.CASES, *REAL})
+LOGS = sorted({*cases.CASES, *REAL})
+BP_FILES = {f"bp.{p.stem}": p for p in BP}
+NAMES = sorted({*LOGS, *BP_FILES})
 MODULES = {"H5D": "H5D", "MPI-IO": "MPIIO", "STDIO": "STDIO", "POSIX": "POSIX"}  # from the highest
 JUNK = re.compile(rb"/dev/(?!shm/)|<STD|.*(\.locktest\.|_cid-.*\.sm$)")
 
@@ -32,7 +34,7 @@ def test_the_corpus_has_the_cases_and_nothing_else() -> None:
     assert sorted(f"{topic}.{name}" for topic in topics for name in corpus(topic)) == NAMES
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", LOGS)
 def test_a_case_is_described(name: str, tmp_path: Path) -> None:
     options: dict[str, object] = {"partial": True}
     if name in REAL:
@@ -50,6 +52,13 @@ def test_a_case_is_described(name: str, tmp_path: Path) -> None:
     if kept and explanation and explanation.of(EXPLAINED) == [*explanation.parts]:
         as_counted(workload, logs)
     hold(name, text(workload, explanation), NAMES)
+
+
+@pytest.mark.parametrize("name", BP_FILES)
+def test_a_bp_file_is_described(name: str) -> None:
+    workload = bp.read(BP_FILES[name])
+    valid(workload)
+    hold(name, text(workload), NAMES)
 
 
 def valid(workload: Workload) -> None:

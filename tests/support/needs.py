@@ -18,7 +18,12 @@ PREFIX = "needs: "
 DARSHAN = '"${DARSHAN_RUNTIME:-$(dirname "$(command -v darshan-config)")/..}"'
 PYPI = "import urllib.request as web; web.urlopen('https://pypi.org/simple/pip/', timeout=9)"
 # That some versions of Python, or some processors, lack.
-MODULES = {"adios2": "adios2", "isal": "isal", "pydarshan": "darshan"}
+MODULES = {
+    "adios2": "adios2",
+    "isal": "isal",
+    "openPMD-api": "openpmd_api",
+    "pydarshan": "darshan",
+}
 # As the shell expressions of requirements-debian.txt: each succeeds where it is there.
 MORE = {
     "Chromium": "command -v chromium || command -v chromium-browser || command -v google-chrome",

@@ -1,7 +1,7 @@
 """Metadata of BP4: for each time step the processes, the variables with all blocks, and the
 attributes. A block states its subfile and its place there, a process where its blocks begin."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -131,6 +131,17 @@ def _of_writers(instance: Instance, writers: Integers, kind: str) -> Instance:
         value=instance.value,
         stored=None if instance.stored is None else instance.stored[order],
     )
+
+
+def ranks(steps: Iterable[Metadata]) -> Integers:
+    """The ranks of all processes; each part of the metadata has the processes of a step, without
+    those that wrote nothing."""
+    union: Integers = np.zeros(0, np.int64)
+    for data in steps:
+        processes, _, _ = _processes(data, len(data))
+        if not np.array_equal(np.sort(processes), union):
+            union = np.union1d(union, processes)
+    return union
 
 
 def _processes(data: Metadata, end: int) -> tuple[Integers, Integers, bool]:

@@ -17,11 +17,13 @@ class Writers:
     every n-th rank, as by nodes.
     """
 
-    def __init__(self, subfiles: int, groups: Callable[[int, int], Integers | None]) -> None:
+    def __init__(
+        self, ranks: Integers, subfiles: int, groups: Callable[[int, int], Integers | None]
+    ) -> None:
+        self.ranks = ranks
         self.subfiles = subfiles
         self.groups = groups
-        self.ranks: Integers = np.zeros(0, np.int64)
-        self.subfile: Integers = np.zeros(0, np.int64)
+        self.subfile: Integers = np.zeros(0, np.int64)  # of each of the ranks
 
     def of_step(
         self, data: Metadata, number: int, processes: Integers, begins: Integers, blocks: Integers
@@ -29,10 +31,10 @@ class Writers:
         """The writer of each block, int64[n], of a step in which the processes stated that their
         blocks begin there, right in the first step only. `blocks` int64[n, 3] are the subfile of
         each, where it begins and where it ends."""
-        order = np.argsort(processes)
-        if not np.array_equal(processes[order], self.ranks):
-            self.ranks = processes[order]
-            self.subfile = self._subfiles(begins[order], blocks)
+        if not len(self.subfile):
+            self.subfile = self._subfiles(processes, begins, blocks)
+        ranks = np.sort(processes)
+        subfiles = self.subfile[np.searchsorted(self.ranks, ranks)]
         rows = np.lexsort((blocks[:, 1], blocks[:, 0]))
         file, begin, end = blocks[rows].T
         same = file[1:] == file[:-1]
@@ -42,14 +44,14 @@ class Writers:
         first = np.flatnonzero(fresh)
         writers = np.full(len(blocks), -1, np.int64)
         for subfile in np.unique(file):
-            here = np.flatnonzero(self.subfile == subfile)
+            here = np.flatnonzero(subfiles == subfile)
             runs = first[file[first] == subfile]
             which: Integers = np.arange(len(runs))
             if len(runs) != len(here):
                 which = self._gaps(data, number, int(subfile), len(here), begin[runs])
             inside = np.flatnonzero(file == subfile)
             run = np.searchsorted(runs, inside, side="right") - 1
-            writers[rows[inside]] = self.ranks[here[which[run]]]
+            writers[rows[inside]] = ranks[here[which[run]]]
         return writers
 
     def _gaps(
@@ -61,17 +63,18 @@ class Writers:
             raise data.fault(
                 0,
                 f"{len(begins):,} runs of blocks in data.{subfile} of {processes:,} processes: "
-                "which of them wrote none stands only in that file, which does not fit",
+                "which of them wrote none stands only in that file, which is missing or wrong",
             )
         which = np.searchsorted(groups, begins, side="right") - 1
         if (which < 0).any():
             raise data.fault(0, f"blocks before those of the first process in data.{subfile}")
         return which
 
-    def _subfiles(self, begins: Integers, blocks: Integers) -> Integers:
-        """The subfile of each process."""
+    def _subfiles(self, processes: Integers, begins: Integers, blocks: Integers) -> Integers:
+        """The subfile of each rank."""
         count = len(self.ranks)
-        groups = max(1, min(self.subfiles, count))
+        subfiles = self.subfiles or int(blocks[:, 0].max()) + 1
+        groups = max(1, min(subfiles, count))
         size, larger = divmod(count, groups)
         place = np.arange(count)
         head = larger * (size + 1)

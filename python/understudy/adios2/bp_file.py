@@ -272,7 +272,8 @@ def _check_data(data: Metadata, step: bp5.Step) -> bool:
     none[writer] = False
     before = np.concatenate([[0], np.where(same, end[:-1], 0)])[: len(begin)]
     last = np.concatenate([~same, [True]])[: len(end)] & (room[writer] % SECTOR > 0)
-    gaps = (begin - before > PADDING).any() or (room[writer] - end > PADDING)[last].any()
+    filled = np.where(begin % SECTOR == 0, SECTOR, PADDING)
+    gaps = (begin - before > filled).any() or (room[writer] - end > PADDING)[last].any()
     return bool(gaps or (room[none] > PADDING).any())
 
 
@@ -313,23 +314,26 @@ def _read_bp4(
     subfiles = 1 + max((int(m[1]) for m in names), default=-1)
     sizes, notes = _data_sizes(path, subfiles)
     groups = _Groups(path, header.big_endian)
-    writers = Writers(subfiles or 1, groups.begins)
-    differing = 0
+    file = path / "md.0"
+    ranks = bp4.ranks(
+        _part(file, p.processes, p.variables - p.processes, header.big_endian) for p in places
+    )
+    writers = Writers(ranks, subfiles, groups.begins)
+    differing = used = 0
     for number, place in enumerate(places):
-        data = _part(
-            path / "md.0", place.processes, place.end - place.processes, header.big_endian
-        )
+        data = _part(file, place.processes, place.end - place.processes, header.big_endian)
         collected.times.append(place.time_s)
         step = bp4.read_step(data, number, place, writers)
         differing += step.shapes_differ
         collected.writers = max(collected.writers, 1 + int(step.processes.max(initial=-1)))
         for name, instance in step.instances.items():
             _check_places(data, name, step.blocks[name], sizes)
+            used = max(used, 1 + int(step.blocks[name][:, 0].max()))
             kind, shape = step.types[name]
             collected.add(name, (kind, shape, element_bytes(kind)), step.operators[name], instance)
         collected.attributes |= {a.name: a for a in step.attributes}
         tick((number + 1) / len(places))
-    return len(places), subfiles, [*notes, *_doubts(0, differing)]
+    return len(places), subfiles or used, [*notes, *_doubts(0, differing)]
 
 
 class _Groups:

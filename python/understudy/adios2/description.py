@@ -347,9 +347,17 @@ def _notes(output: Output, composer: _Composer) -> list[str]:
     return [*notes, *composer.notes(), *output.notes]
 
 
+_ASSUMED = (
+    ("/streams/*/role", "assumed", "Any output; nothing states what it is for."),
+    ("/streams/*/content", "assumed", "Contents are not read; data that do not compress."),
+)
+
+
 def _provenance(output: Output) -> tuple[Provenance, ...]:
     rows = [
         ("/ranks", "read", "The number of writers in the metadata of ADIOS2."),
+        ("/streams", "read", "Engine and time steps in the metadata of ADIOS2."),
+        *_ASSUMED,
         (
             "/streams/*/transfer_bytes",
             "derived",
@@ -386,7 +394,8 @@ def _provenance(output: Output) -> tuple[Provenance, ...]:
 
 def _of_model(output: Output) -> tuple[Provenance, ...]:
     how = "The model."
-    rows = [("/ranks", "read", how), ("/streams/*/dumps/*/variables", "read", how)]
+    rows = [("/ranks", "read", how), ("/streams", "read", how), *_ASSUMED]
+    rows.append(("/streams/*/dumps/*/variables", "read", how))
     rows.append(
         ("/streams/*/dumps/*/time_s", "read", how)
         if output.times
