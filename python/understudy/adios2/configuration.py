@@ -158,7 +158,9 @@ class Rows:
     def fault(self, expected: str) -> UnderstudyError:
         shown = one_line(repr(self.value))
         shown = shown if len(shown) < 60 else f"{shown[:60]}…"
-        return UnderstudyError(f"{self.path}: {self.where or 'top'}: {shown}: expected {expected}")
+        return UnderstudyError(
+            f"{self.path}: {self.where or 'top level'}: {shown}: expected {expected}"
+        )
 
     def map(self) -> dict[str, "Rows"]:
         if self.value is None or self.value == "":

@@ -1,0 +1,155 @@
+"""Damaged BP files: a message of one line or a description, never a traceback, in bounded time.
+
+Most damage is refused or noted. What the metadata state once, such as names and starts of blocks,
+has no checksum: a change of these is described as it stands.
+"""
+
+import random
+import shutil
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tests.readers.logs import BP
+from tests.support.said import said
+from understudy.adios2 import bp_file, description
+from understudy.errors import UnderstudyError
+
+CASES = 400
+SILENT_SHARE = 0.02  # of the damage, at most
+METADATA = ("md.0", "md.idx", "mmd.0")
+HUGE = (b"\xff" * 8, *(n.to_bytes(8, "little") for n in (1 << 63, 1 << 62, 1 << 40, 10**6)))
+
+
+def described(path: Path) -> str:
+    return description.workload_of(bp_file.read(path)).to_text()
+
+
+def damage(folder: Path, draw: random.Random) -> str:
+    """Damage a file in a directory; return what was done."""
+    files = sorted(folder.iterdir())
+    file = draw.choice([f for f in files if f.name in METADATA or draw.random() < 0.2])
+    data = bytearray(file.read_bytes())
+    at = draw.randrange(len(data))
+    how = draw.choice(("bit", "byte", "cut", "swap", "missing", "huge", "zeros", "twice", "more"))
+    if how == "bit":
+        data[at] ^= 1 << draw.randrange(8)
+    elif how == "byte":
+        data[at] = draw.randrange(256)
+    elif how == "cut":
+        del data[at:]
+    elif how == "swap":
+        other = draw.choice([f for f in files if f != file])
+        data, replaced = bytearray(other.read_bytes()), data
+        other.write_bytes(replaced)
+    elif how == "huge":
+        data[at // 8 * 8 : at // 8 * 8 + 8] = draw.choice(HUGE)
+    elif how == "zeros":
+        data[at : at + 8] = bytes(len(data[at : at + 8]))
+    elif how == "twice":
+        data[at:at] = data[at : at + 64]
+    elif how == "more":
+        data += bytes(draw.randrange(1, 200))
+    file.write_bytes(data)
+    if how == "missing":
+        file.unlink()
+    return f"{how} {file.name} {at}"
+
+
+@pytest.mark.parametrize("path", BP, ids=lambda path: path.stem)
+def test_damage_is_told(path: Path, tmp_path: Path) -> None:
+    whole = described(path)
+    notes = {*(bp_file.read(path).notes)}
+    outcomes: Counter[str] = Counter()
+    for case in range(CASES // len(BP)):
+        draw = random.Random(f"{path.stem} {case}")
+        folder = tmp_path / f"{case}.bp"
+        shutil.copytree(path, folder)
+        how = damage(folder, draw)
+        try:
+            text = described(folder)
+        except UnderstudyError as error:
+            assert "\n" not in str(error) and str(error).startswith(str(folder)), how
+            outcomes["message"] += 1
+            continue
+        told = {*bp_file.read(folder).notes} - notes or not (folder / "profiling.json").exists()
+        outcomes["equal" if text == whole else "noted" if told else "silent"] += 1
+    assert outcomes["message"] > 0.5 * CASES / len(BP), outcomes
+    assert outcomes["silent"] <= SILENT_SHARE * CASES / len(BP), outcomes
+
+
+# Damage of one kind, and what is said.
+
+
+def changed(path: Path, folder: Path, file: str, at: int, new: bytes) -> Path:
+    """A copy whose file has other bytes at a place."""
+    copy = folder / path.name
+    shutil.copytree(path, copy)
+    data = bytearray((copy / file).read_bytes())
+    data[at : at + len(new)] = new
+    (copy / file).write_bytes(data)
+    return copy
+
+
+FILES = {path.stem: path for path in BP}
+
+
+@pytest.mark.parametrize(
+    ("name", "stem", "file", "at", "new"),
+    [
+        ("format-hash", "blocks-bp5", "mmd.0", 200, b"X"),
+        ("format-unknown", "blocks-bp5", "md.0", 8 + 16 * 4 + 6, b"X"),
+        ("writers-in-record", "blocks-bp5", "md.idx", 64 + 9, b"\x05"),
+        ("step-position", "blocks-bp5", "md.idx", 64 + 9 + 56 + 9, b"\x08"),
+        ("step-number", "blocks-bp4", "md.idx", 64, b"\x02"),
+        ("step-time", "blocks-bp4", "md.idx", 64 + 48, bytes(8)),
+        ("version", "blocks-bp4", "md.idx", 33, b"9"),
+        ("bp-version", "blocks-bp5", "md.idx", 37, b"\x03"),
+        ("bp-minor-version", "blocks-bp5", "md.idx", 38, b"\x01"),
+        ("step-bytes", "blocks-bp5", "md.0", 0, b"\x00"),
+        ("processes", "blocks-bp4", "md.0", 64, b"\x05"),
+    ],
+)
+def test_what_is_said_of_damage(
+    name: str, stem: str, file: str, at: int, new: bytes, tmp_path: Path
+) -> None:
+    copy = changed(FILES[stem], tmp_path, file, at, new)
+    with pytest.raises(UnderstudyError) as error:
+        bp_file.read(copy)
+    said(name, error.value, copy=copy)
+
+
+@pytest.mark.parametrize("name", ["md.0", "md.idx", "mmd.0", "data.1"])
+def test_what_is_said_of_a_missing_file(name: str, tmp_path: Path) -> None:
+    copy = tmp_path / "out.bp"
+    shutil.copytree(FILES["blocks-bp5"], copy)
+    (copy / name).unlink()
+    with pytest.raises(UnderstudyError) as error:
+        bp_file.read(copy)
+    said(f"missing-{name}", error.value, copy=copy)
+
+
+def test_what_is_said_of_short_data(tmp_path: Path) -> None:
+    for stem in ("blocks-bp4", "blocks-bp5"):
+        copy = tmp_path / f"{stem}.bp"
+        shutil.copytree(FILES[stem], copy)
+        with (copy / "data.1").open("r+b") as file:
+            file.truncate(1000)
+        with pytest.raises(UnderstudyError) as error:
+            bp_file.read(copy)
+        said(f"short-data-{stem}", error.value, copy=copy)
+
+
+@pytest.mark.parametrize("text", ["{", "[1]", '[{"rank": -1}]', '[{"rank": 0}, {"rank": 0}]'])
+def test_a_wrong_profile_is_left_out(text: str, tmp_path: Path) -> None:
+    copy = tmp_path / "out.bp"
+    shutil.copytree(FILES["blocks-bp5"], copy)
+    (copy / "profiling.json").write_text(text)
+    output = bp_file.read(copy)
+    assert output.profile is None
+    said("profile-left-out", output.notes)
+
+
+def test_a_writer_that_did_not_close_is_noted(tmp_path: Path) -> None:
+    said("active", bp_file.read(changed(FILES["blocks-bp5"], tmp_path, "md.idx", 39, b"\1")).notes)
