@@ -91,16 +91,24 @@ struct und_setting {
     int64_t most;               /* of a number; the minimum is 0 */
     const char *default_value;  /* default, read like a given value */
     const char *help;
+    /* Optional: words of the library that the method does not take, ending with NULL, and why. */
+    const char *const *refused;
+    const char *why_refused;
 };
 
 /* How a stream uses the method. */
 struct und_use {
     bool append;
-    bool shares;     /* several ranks have a file open together */
-    bool collective; /* all data calls are */
-    bool sync;       /* each dump is flushed; `settle` may say no */
-    bool must_sync;  /* the user asks for it */
-    bool packs;      /* files may be smaller than the payload; for `settle` to say */
+    bool shares;        /* several ranks have a file open together */
+    bool collective;    /* all data calls are */
+    bool sync;          /* each dump is flushed; `settle` may say no */
+    bool must_sync;     /* the user asks for it */
+    bool lasts;         /* each dump, or its parts, are to be on storage when they end */
+    bool within;        /* there are flushes within a dump */
+    bool packs;         /* files may be smaller than the payload; for `settle` to say */
+    bool holds;         /* what is given to write stays as it is until the next sync or close; for `settle` to say */
+    const char *suffix; /* of the files' names, by default the method's; for `settle` to change */
+    bool directories;   /* files are directories, see is_member; for `settle` to say */
 };
 
 /* The maximum that a rank moves in a stream. */
@@ -158,6 +166,10 @@ struct und_method {
     /* Optional, not timed, on the rank that made it: is the closed file or part whole? For interfaces that
      * report success whatever became of the bytes. False with an error message. */
     bool (*whole)(const struct und_directory *directory, const char *path, struct und_error *error);
+    /* Optional, of a method whose files may be directories: is it the name of a file that its library makes in one?
+     * Safe in a signal handler. And how many those are, of a file of `size` ranks, at most. */
+    bool (*is_member)(const char *name);
+    int64_t (*members)(const int64_t *values, int64_t size);
     /* Optional: bytes that the method and its library allocate in a rank, at most. */
     int64_t (*memory)(const int64_t *values, const struct und_load *load);
     /* Optional, on one rank, which works in the run directory: can the values be used there? */

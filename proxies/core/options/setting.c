@@ -44,6 +44,9 @@ static bool refuse_value(const struct und_setting *row, const char *text, struct
 {
     char words[256] = "";
     size_t length = 0;
+    for (int i = 0; row->refused && row->refused[i]; ++i)
+        if (strcmp(strchr(text, '=') + 1, row->refused[i]) == 0)
+            return und_fail(error, "--method-option %s: %s", text, row->why_refused);
     if (row->bytes)
         return und_fail(error, "--method-option %s: expected bytes up to %" PRId64 ", such as 1048576, 1MiB or 1MB",
                         text, row->most);

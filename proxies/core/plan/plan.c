@@ -155,6 +155,9 @@ static bool settle(const struct und_stream *stream, int s, int64_t ranks, const 
         .collective = plan->all_collective,
         .sync = plan->sync,
         .must_sync = options->fsync,
+        .lasts = plan->lasting || stream->sync_bytes > 0,
+        .within = plan->flush_bytes > 0,
+        .suffix = plan->method->suffix,
     };
     const char *const *texts = options->settings.texts;
     const int count = options->settings.count;
@@ -170,6 +173,9 @@ static bool settle(const struct und_stream *stream, int s, int64_t ranks, const 
         return und_fail(error, "--method-option: streams[%d] (%s): %.900s", s, stream->name, why.text);
     plan->sync = use.sync;
     plan->packs = use.packs;
+    plan->holds = use.holds;
+    plan->suffix = use.suffix;
+    plan->is_member = use.directories ? plan->method->is_member : NULL;
     return true;
 }
 
@@ -320,6 +326,10 @@ static bool count_storage(const struct und_stream *stream, int s, int64_t ranks,
         return true;
     plan->files = und_fold_files(stream, ranks, plan->method, plan->settings);
     plan->other_inodes = und_fold_other_inodes(stream, ranks);
+    if (plan->is_member && plan->method->members)
+        plan->other_inodes +=
+            plan->files *
+            plan->method->members(plan->settings, stream->in_turn ? 1 : (ranks - 1) / stream->own_set.groups + 1);
     plan->stored_bytes = und_fold_stored_bytes(stream);
     return plan->stored_bytes >= 0 ||
            und_fail(error, "%s: streams[%d] (%s): its files take more bytes than can be counted", file, s,

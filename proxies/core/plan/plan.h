@@ -29,6 +29,9 @@ struct und_stream_plan {
     int64_t flush_bytes; /* flushed within a dump, to storage or from the buffer of the library; 0: not */
     bool direct;         /* as in the descriptor, past the page cache */
     bool packs;          /* files may be smaller than their payload */
+    bool holds;          /* bytes that are written stay in memory until the next flush or close */
+    const char *suffix;  /* of the files' names; NULL: none */
+    bool (*is_member)(const char *name); /* of a file in the directory that a file is; NULL: it is a file */
     int64_t settings[UND_MAX_SETTINGS];
     struct und_pairs hints;    /* for MPI-IO, by default and as asked: of a key given twice the last counts */
     int64_t hinted_count;      /* stripe count that hints ask for; 0: none */

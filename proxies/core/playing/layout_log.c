@@ -75,7 +75,7 @@ static bool check(const struct und_layout_log *layout_log, const struct und_stor
                             storage->type);
     }
     for (int s = 0; und_layout_request_is_asked(&layout_log->run->plan->layout) && s < run->workload->stream_count; ++s)
-        if (run->plan->streams[s].method->replaces)
+        if (run->plan->streams[s].method->replaces || run->plan->streams[s].is_member)
             return und_fail(
                 error,
                 "--stripe-count, --stripe-size, --stripe-targets, --stripe-pool: streams[%d] is played by %s, "
@@ -207,10 +207,32 @@ static void add_layout(struct observed *observed, const struct und_file_layout *
     count_targets(observed, layout);
 }
 
+/* Those of the files in a directory, which are never asked for. */
+struct directory_visit {
+    struct und_layout_log *layout_log;
+    int stream;
+};
+
+static bool note_member(void *context, int descriptor, const char *name)
+{
+    const struct directory_visit *visit = context;
+    struct und_error error;
+    (void)name;
+    if (visit->layout_log->backend->read(descriptor, &visit->layout_log->layout, &error))
+        add_layout(&visit->layout_log->streams[visit->stream], &visit->layout_log->layout);
+    return true;
+}
+
 void und_layout_log_note_layout(struct und_layout_log *layout_log, int stream, const char *path)
 {
     if (!layout_log || !layout_log->backend->read)
         return;
+    struct directory_visit visit = {.layout_log = layout_log, .stream = stream};
+    if (layout_log->run->plan->streams[stream].is_member) {
+        UND_CHECK(und_directory_visit(layout_log->run->directory, path, note_member, &visit),
+                  "%s: cannot open a file in %s to read its layout", layout_log->backend->name, path);
+        return;
+    }
     const struct und_stream_plan *plan = &layout_log->run->plan->streams[stream];
     const struct und_layout_request by_hint = {
         .stripe_count = plan->hinted_count, .stripe_size_bytes = plan->hinted_size_bytes, .by_hint = true};

@@ -96,7 +96,7 @@ void und_small_file_set_prepare(struct und_small_file_set *small_files, int dump
 {
     const struct und_stream *stream = small_files->stream;
     const struct und_dump *what = und_dump_of(stream, dump);
-    const char *suffix = small_files->run->plan->streams[small_files->index].method->suffix;
+    const char *suffix = small_files->run->plan->streams[small_files->index].suffix;
     char stem[160];
     snprintf(stem, sizeof stem, "%s.%06d", stream->set->name, und_stream_set(stream, dump));
     und_files_free(small_files->files);

@@ -323,7 +323,7 @@ void und_stream_player_open(struct und_stream_player *player)
 bool und_stream_player_find(struct und_stream_player *player, struct und_error *error)
 {
     const struct und_stream *stream = player->stream;
-    const bool exact = !player->plan->method->suffix;
+    const bool exact = !player->plan->suffix;
     const bool may_have_more = und_stream_updates(stream) || stream->followed_by >= 0;
     for (int64_t i = 0; i < und_stream_player_rows(player) && player->plan->method->has_files; ++i) {
         const struct und_slot *slot = und_stream_player_slot(player, i);

@@ -59,6 +59,7 @@ struct und_piece {
     struct und_base *base;
     int64_t calls; /* that this rank makes */
     int slot;
+    const unsigned char *held; /* what the calls write one behind the other, where it has to stay; else NULL */
     char name[UND_NAME_BYTES];
 };
 
@@ -100,8 +101,10 @@ struct und_stream_player {
     struct und_caller *caller;              /* makes calls of the system on files of its own; NULL: there are none */
     int dump;                               /* prepared */
     bool makes_files;                       /* the prepared dump, rather than go on with those of one before it */
-    bool *opened_sets;                  /* which sets that several dumps use have been opened; NULL: there are none */
-    bool *is_open;                      /* of each set of slots: are its files open, where ranks have such? */
+    bool *opened_sets;   /* which sets that several dumps use have been opened; NULL: there are none */
+    bool *is_open;       /* of each set of slots: are its files open, where ranks have such? */
+    unsigned char *held; /* the bytes of the prepared dump, where they have to stay; NULL: nowhere */
+    int64_t held_capacity;
     unsigned char *looked_up;           /* the bytes that a lookup read; NULL: there are none */
     int files;                          /* slots of a set of files */
     int sets;                           /* of slots: more than one where several sets of files are open at a time */
@@ -151,6 +154,9 @@ struct und_slot *und_stream_player_slot(struct und_stream_player *player, int64_
 
 /* The files of the prepared dump are open: later dumps with this set find them. */
 void und_stream_player_note_opening(struct und_stream_player *player);
+
+/* Fills the memory that the prepared dump is written from, in the order of its calls. */
+void und_stream_player_hold(struct und_stream_player *player);
 
 /* Creates the directory of this rank's files once, where the stream has such. Collective over the group. */
 void und_stream_player_make_directory(struct und_stream_player *player);

@@ -24,7 +24,8 @@ static const struct und_stream *root_of(const struct und_stream_player *player)
 static bool has_directory(const struct und_stream_player *player)
 {
     const struct und_method *method = player->plan->method;
-    return player->stream->set->owner_directories && method->has_files && !method->part && !method->replaces;
+    return player->stream->set->owner_directories && method->has_files && !method->part && !method->replaces &&
+           !player->plan->is_member;
 }
 
 /* <stream>.d<rank or group> */
@@ -44,7 +45,7 @@ struct und_files *und_stream_player_new_directories(const struct und_stream_play
 struct und_files *und_stream_player_new_files(const struct und_stream_player *player, int file)
 {
     const struct und_stream *stream = root_of(player);
-    const char *suffix = player->plan->method->suffix;
+    const char *suffix = player->plan->suffix;
     char number[UND_NAME_BYTES] = "", owner[UND_NAME_BYTES] = "", tail[UND_PATH_CAPACITY];
     if (stream->own_set.files > 1)
         snprintf(number, sizeof number, ".f%d", file);
@@ -56,6 +57,7 @@ struct und_files *und_stream_player_new_files(const struct und_stream_player *pl
     const struct und_names names = {
         .stem = stream->set->name, .separator = ".", .digits = und_stream_grows(stream) ? 0 : 6, .tail = tail};
     struct und_files *files = und_files_new(player->run, &names, player->directories, INT64_MAX);
+    files->is_member = player->plan->is_member;
     files->other = player->stream->has_backup ? ".backup" : NULL;
     return files;
 }

@@ -148,6 +148,7 @@ void und_stream_player_free(struct und_stream_player *player)
     free(player->marks);
     free(player->opened_sets);
     free(player->looked_up);
+    free(player->held);
     free(player->flights);
     free(player);
 }
@@ -568,6 +569,7 @@ static void add_piece(struct und_stream_player *player, const struct und_variabl
         UND_DIE("%s has no place of the variable %s", slot->path, variable->place);
     name_piece(player, variable, number, piece);
     piece->slot = variable->file;
+    piece->held = NULL;
     piece->base = base_of(player, variable->type);
     piece->begin = begin_of(piece);
     piece->rule = &player->stream->order;
@@ -676,7 +678,7 @@ static void choose_contents(struct und_stream_player *player)
     const struct und_stream *stream = maker->stream;
     const bool again = stream->operation == UND_WRITES && und_stream_reuses(stream);
     const int64_t generation = again ? und_stream_content(stream, maker->dump) / stream->own_set.names : 0;
-    const char *suffix = player->plan->method->suffix;
+    const char *suffix = player->plan->suffix;
     for (int s = 0; s < player->files; ++s) {
         struct und_slot *slot = &player->slots[s];
         const char *name = slot->comm == MPI_COMM_NULL ? NULL : strrchr(slot->path, '/') + 1;
@@ -751,6 +753,8 @@ void und_stream_player_prepare(struct und_stream_player *player, int dump)
         prepare_files(player, goes_on);
         prepare_pieces(player, what, goes_on);
     }
+    if (player->plan->holds && player->mode == UND_CREATE)
+        und_stream_player_hold(player);
     for (int p = 0; p < player->piece_count && player->mode == UND_CREATE; ++p)
         und_base_continue(player->pieces[p].base);
 }

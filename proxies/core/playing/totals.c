@@ -120,6 +120,8 @@ struct und_totals und_totals(const struct und_workload *workload, const struct u
         totals.memory_per_rank += pieces * (stream->own_set.owner == UND_EACH_ROW ? und_small_file_set_variable_memory()
                                                                                   : und_stream_player_piece_memory());
         totals.memory_per_rank += und_fold_lookups_memory(stream) + in_flight;
+        if (plans[s].holds)
+            totals.memory_per_rank += load.step_bytes;
         if (plans[s].method->memory)
             totals.memory_per_rank += plans[s].method->memory(plans[s].settings, &load);
     }

@@ -22,16 +22,21 @@ struct und_pace *und_stream_player_pace(struct und_stream_player *player)
 }
 
 /* Goes to the transfer at a position of the stream's order. */
-static inline void go_to(struct und_stream_player *player, struct und_piece *piece, int64_t position)
+static inline void point_at(struct und_piece *piece, int64_t position)
 {
-    und_watch_call(player->run->watch, position);
     const struct und_order *order = piece->rule;
-    if (player->pace.is_kept)
-        und_pace_keep(&player->pace, player->run);
     if (order->rule == UND_CONSECUTIVE && position > 0)
         und_cut_next(&piece->cut);
     else
         und_cut_go(&piece->cut, und_order_at(order, piece->order, piece->cut.calls, position));
+}
+
+static inline void go_to(struct und_stream_player *player, struct und_piece *piece, int64_t position)
+{
+    und_watch_call(player->run->watch, position);
+    if (player->pace.is_kept)
+        und_pace_keep(&player->pace, player->run);
+    point_at(piece, position);
 }
 
 /* Behind a transfer, or an empty one: is it time to flush? Where flushes are collective, all ranks count
@@ -134,6 +139,40 @@ static void write_gathered(struct und_stream_player *player, struct und_piece *p
     }
 }
 
+void und_stream_player_hold(struct und_stream_player *player)
+{
+    int64_t bytes = 0;
+    for (int p = 0; p < player->piece_count; ++p)
+        bytes += player->pieces[p].cut.elements * und_type_bytes(player->pieces[p].dataset.type);
+    if (bytes > player->held_capacity) {
+        free(player->held);
+        player->held = malloc((size_t)bytes);
+        UND_CHECK(player->held, "no memory for the %" PRId64 " bytes of a dump of the stream %s", bytes,
+                  player->stream->name);
+        player->held_capacity = bytes;
+    }
+    unsigned char *at = player->held;
+    for (int p = 0; p < player->piece_count; ++p) {
+        struct und_piece *piece = &player->pieces[p];
+        piece->held = at;
+        for (int64_t i = 0; i < piece->cut.calls; ++i) {
+            point_at(piece, i);
+            at += gather(player, piece, at);
+        }
+    }
+}
+
+static void write_held(struct und_stream_player *player, struct und_piece *piece, struct und_file *file)
+{
+    const unsigned char *at = piece->held;
+    const int64_t size = und_type_bytes(piece->dataset.type);
+    for (int64_t i = 0; i < piece->cut.calls; ++i) {
+        go_to(player, piece, i);
+        player->plan->method->write(file, &piece->dataset, &piece->cut.box, at);
+        at += piece->cut.many * size;
+    }
+}
+
 static void define(const struct und_stream_player *player, struct und_piece *piece)
 {
     if (player->plan->method->define)
@@ -150,7 +189,9 @@ static void enter(const struct und_stream_player *player, const struct und_piece
 static void write_piece(struct und_stream_player *player, struct und_piece *piece)
 {
     struct und_file *file = player->slots[piece->slot].file;
-    if (piece->cut.consecutive) {
+    if (piece->held) {
+        write_held(player, piece, file);
+    } else if (piece->cut.consecutive) {
         und_base_continue(piece->base);
         write_consecutive(player, piece, file);
     } else {

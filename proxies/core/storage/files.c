@@ -236,13 +236,22 @@ static bool note_mark(struct und_files *files, int64_t k, int descriptor)
     return mark != 0;
 }
 
+/* A file that is a directory. */
+static bool make_directory_of(const struct und_files *files, const char *path, int *descriptor, struct und_error *error)
+{
+    *descriptor = -1;
+    return mkdir(und_directory_name(files->directory, path), 0777) == 0 ||
+           und_fail(error, "cannot create the directory %s: %s", path, strerror(errno));
+}
+
 bool und_files_create(struct und_files *files, int64_t k, const struct und_layout_request *request, int *descriptor,
                       struct und_error *error)
 {
     und_files_enter(files, k);
     const char *path = und_files_path(files, k, false);
     und_stop_hold();
-    bool created = und_directory_create(files->directory, path, request, descriptor, error);
+    bool created = files->is_member ? make_directory_of(files, path, descriptor, error)
+                                    : und_directory_create(files->directory, path, request, descriptor, error);
     if (created && !note_mark(files, k, *descriptor))
         created = und_fail(error, "cannot create %s: %s", path, strerror(errno));
     und_stop_release();
@@ -335,6 +344,8 @@ bool und_files_look(struct und_files *files, int64_t k, int64_t *bytes, struct u
     struct stat status;
     if (fstatat(AT_FDCWD, und_directory_name(files->directory, path), &status, AT_SYMLINK_NOFOLLOW) != 0)
         return und_fail(error, "cannot find %s again: %s", path, strerror(errno));
+    if (files->is_member && S_ISDIR(status.st_mode))
+        return und_directory_add_up(files->directory, path, bytes, error);
     if (!S_ISREG(status.st_mode))
         return und_fail(error, "%s has been replaced by something that is no file", path);
     *bytes = (int64_t)status.st_size;
@@ -389,6 +400,10 @@ static void remove_file(struct und_files *files, int64_t k, bool other)
     if (mark == 0)
         return;
     const char *path = und_files_path(files, k, other);
+    if (files->is_member) {
+        und_directory_remove_members(files->directory, path + files->root, mark, files->is_member);
+        return;
+    }
     const bool is_open = parents && parents->opened == files->number / files->group;
     und_directory_remove_name(files->directory, is_open ? parents->descriptor : -1, path + files->root, mark,
                               files->are_directories);
@@ -397,7 +412,8 @@ static void remove_file(struct und_files *files, int64_t k, bool other)
 void und_files_remove(struct und_directory *directory, enum und_removal part)
 {
     for (struct und_files *files = directory->files; files; files = files->next) {
-        if (files->are_directories == (part == UND_ITS_FILES))
+        /* A library may have gone on with the files in its directory. */
+        if (files->is_member ? part == UND_ITS_DIRECTORIES : files->are_directories == (part == UND_ITS_FILES))
             continue;
         for (int64_t k = 0; k < files->capacity; ++k) {
             remove_file(files, k, false);

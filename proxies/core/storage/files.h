@@ -26,9 +26,10 @@ struct und_files {
     struct und_files *next, *parents; /* the directories that they are in; NULL: the run directory */
     int64_t group;                    /* files in a directory: those with consecutive numbers */
     bool is_noted, are_directories, has_own_directories;
-    bool stays_open;                                     /* a directory, while others are entered */
-    const char *other;                                   /* put behind the name of what is renamed; NULL: nothing is */
-    int64_t first, step;                                 /* file k has the number first + k * step, or */
+    bool (*is_member)(const char *name); /* files are directories, of a library that has files of such names in them */
+    bool stays_open;                     /* a directory, while others are entered */
+    const char *other;                   /* put behind the name of what is renamed; NULL: nothing is */
+    int64_t first, step;                 /* file k has the number first + k * step, or */
     int64_t (*number_of)(const void *sequence, int64_t); /* what this says */
     void *sequence;                                      /* freed with the set */
     int64_t capacity;

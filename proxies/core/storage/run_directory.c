@@ -6,6 +6,7 @@
 #include "storage/watchdog.h"
 #include "text/print.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -334,17 +335,70 @@ void und_directory_remove_at(struct und_directory *directory, int parent, const 
         close(opened);
 }
 
+bool und_directory_visit(const struct und_directory *directory, const char *path,
+                         bool (*visit)(void *context, int descriptor, const char *name), void *context)
+{
+    const int parent = open(und_directory_name(directory, path), OPEN_DIRECTORY | O_NOFOLLOW);
+    DIR *listing = parent < 0 ? NULL : fdopendir(parent);
+    bool good = listing != NULL;
+    for (const struct dirent *entry; good && (entry = readdir(listing));) {
+        struct stat status;
+        if (fstatat(parent, entry->d_name, &status, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(status.st_mode))
+            continue;
+        const int file = openat(parent, entry->d_name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+        good = file >= 0 && visit(context, file, entry->d_name);
+        const int code = errno;
+        if (file >= 0)
+            close(file);
+        errno = code;
+    }
+    const int code = errno;
+    if (listing)
+        closedir(listing);
+    else if (parent >= 0)
+        close(parent);
+    errno = code;
+    return good;
+}
+
+static bool add_size(void *bytes, int descriptor, const char *name)
+{
+    struct stat status;
+    (void)name;
+    if (fstat(descriptor, &status) != 0)
+        return false;
+    *(int64_t *)bytes += (int64_t)status.st_size;
+    return true;
+}
+
+bool und_directory_add_up(const struct und_directory *directory, const char *path, int64_t *bytes,
+                          struct und_error *error)
+{
+    *bytes = 0;
+    return und_directory_visit(directory, path, add_size, bytes) ||
+           und_fail(error, "cannot look at the files in %s: %s", path, strerror(errno));
+}
+
 /* The kernel forgets pages only when they are clean. */
+static bool drop_file(void *context, int descriptor, const char *name)
+{
+    (void)context, (void)name;
+    const int code = fsync(descriptor) == 0 ? posix_fadvise(descriptor, 0, 0, POSIX_FADV_DONTNEED) : errno;
+    errno = code;
+    return code == 0;
+}
+
 void und_directory_drop_cache(const struct und_directory *directory, const char *method, const char *path)
 {
+    struct stat status;
     const int descriptor = open(und_directory_name(directory, path), O_RDONLY | O_CLOEXEC);
     if (descriptor < 0 && errno == ENOENT)
         return;
-    UND_CHECK(descriptor >= 0, "%s: cannot open %s to drop it from memory", method, path);
-    UND_CHECK(fsync(descriptor) == 0, "%s: cannot flush %s", method, path);
-    const int code = posix_fadvise(descriptor, 0, 0, POSIX_FADV_DONTNEED);
-    if (code != 0)
-        UND_DIE("%s: cannot drop %s from memory: %s", method, path, strerror(code));
+    UND_CHECK(descriptor >= 0 && fstat(descriptor, &status) == 0, "%s: cannot open %s to drop it from memory", method,
+              path);
+    const bool dropped = S_ISDIR(status.st_mode) ? und_directory_visit(directory, path, drop_file, NULL)
+                                                 : drop_file(NULL, descriptor, path);
+    UND_CHECK(dropped, "%s: cannot drop %s from memory", method, path);
     close(descriptor);
 }
 
@@ -503,6 +557,33 @@ void und_directory_remove_numbered(struct und_directory *directory, int parent, 
         note_kept(directory, directory->path, "", 0);
     remove_numbered(directory, opened, count);
     close(opened);
+}
+
+/* Names in a directory that this removes may be told twice. */
+static void remove_members(struct und_directory *directory, int parent, const char *folder,
+                           bool (*is_member)(const char *name))
+{
+    _Alignas(8) char buffer[1024];
+    for (long bytes; (bytes = syscall(SYS_getdents64, parent, buffer, sizeof buffer)) > 0;)
+        for (long at = 0; at < bytes;) {
+            const char *name = name_at(buffer, &at);
+            if (is_member(name))
+                remove_it(directory, parent, name, UND_UNKNOWN, 0, folder, name);
+        }
+}
+
+void und_directory_remove_members(struct und_directory *directory, const char *name, uint64_t mark,
+                                  bool (*is_member)(const char *name))
+{
+    const int opened = open_quietly(directory->descriptor, name, OPEN_DIRECTORY | O_NOFOLLOW);
+    if (opened < 0) {
+        note_kept(directory, directory->path, name, 0);
+        return;
+    }
+    if (und_identity_matches(opened, "", mark))
+        remove_members(directory, opened, name, is_member);
+    close(opened);
+    remove_it(directory, directory->descriptor, name, mark, AT_REMOVEDIR, directory->path, name);
 }
 
 static void remove_place(struct und_directory *directory, const struct und_directory_entry *place, int flags,

@@ -136,6 +136,20 @@ void und_directory_remove_at(struct und_directory *directory, int parent, const 
  * if nothing else is in them. Follows no link. Safe in a signal handler. */
 void und_directory_remove_numbered(struct und_directory *directory, int parent, int64_t count);
 
+/* Removes a directory of the run directory, if it has the mark, and what is in it, as far as its files have such names.
+ * Safe in a signal handler. */
+void und_directory_remove_members(struct und_directory *directory, const char *name, uint64_t mark,
+                                  bool (*is_member)(const char *name));
+
+/* Opens the files in a directory one after the other, for reading, and closes them: `visit` returns false to end that.
+ * False with errno where it does, or one cannot be opened. */
+bool und_directory_visit(const struct und_directory *directory, const char *path,
+                         bool (*visit)(void *context, int descriptor, const char *name), void *context);
+
+/* Bytes of all files in a directory. */
+bool und_directory_add_up(const struct und_directory *directory, const char *path, int64_t *bytes,
+                          struct und_error *error);
+
 /* Both are safe in a signal handler. */
 void und_directory_remove_by(struct und_directory *directory, und_remover *remove);
 void und_directory_remove_made(struct und_directory *directory, enum und_removal part);

@@ -98,6 +98,15 @@ static bool is_rest(const char *at)
     return *at == '\0';
 }
 
+/* Of a file that a library makes in the directory that a file is. */
+static bool is_member(const char *name)
+{
+    for (const struct und_method *const *method = und_methods; *method; ++method)
+        if ((*method)->is_member && (*method)->is_member(name))
+            return true;
+    return false;
+}
+
 static bool is_name_of(const char *name, const json_t *streams, int depth)
 {
     for (size_t s = 0; s < json_array_size(streams); ++s) {
@@ -106,6 +115,8 @@ static bool is_name_of(const char *name, const json_t *streams, int depth)
         if (length > 0 && strncmp(name, stream, length) == 0 && is_rest(name + length))
             return true;
     }
+    if (depth > 0 && is_member(name))
+        return true;
     return depth > 0 && isdigit((unsigned char)name[0]) && is_rest(name + strspn(name, "0123456789"));
 }
 
@@ -161,7 +172,7 @@ static bool walk(struct claim *claim, int directory, int depth, bool removing)
         if (ours && removing) {
             und_watch_call(claim->watch, claim->removed + 1);
             ours = unlinkat(directory, name, is_directory ? AT_REMOVEDIR : 0) == 0;
-            claim->removed += ours;
+            claim->removed += ours && !(depth > 0 && is_member(name)); /* of the file that the directory is */
         }
     }
     if (listing)
