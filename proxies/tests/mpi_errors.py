@@ -24,12 +24,14 @@ from mpi_support import (
     REMOVED,
     SHARED,
     SINGLE,
+    STEP_METHODS,
     SUFFIXES,
     Json,
     Player,
     Skip,
     begun,
     changed,
+    data_of,
     disturbed,
     equal,
     expect,
@@ -161,8 +163,8 @@ def too_large(player: Player) -> None:
     path = player.describe(timed([0, 1], "shared", variable(shape=[1 << 42], type="byte")))
     words = ("4 ranks", "bytes of memory", "available", "--transfer")
     refused(player, 4, "-w", path, *TO, "-a", "null", "-t", "1TiB", words=words)
-    if player.methods(["adios"]):  # which keeps a whole step in its buffer, whatever the transfers
-        refused(player, 4, "-w", path, *TO, "-a", "adios", words=words)
+    for method in player.methods(STEP_METHODS):  # whatever the transfers
+        refused(player, 4, "-w", path, *TO, "-a", method, words=words)
     refused(player, 4, "-w", path, *TO, words=("are free",))  # by small buffers
 
 
@@ -324,7 +326,7 @@ def short_file(player: Player) -> None:
         name = f"old.000001.00000002{SUFFIXES.get(method, '')}"
 
         def cut(player: Player, _: object, name: str = name) -> None:
-            path = player.data / name
+            path = data_of(player.data / name)
             os.truncate(path, path.stat().st_size // 2)
 
         outcome = disturbed(player, cut, "-a", method, described=row, after="")

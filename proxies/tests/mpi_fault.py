@@ -27,6 +27,7 @@ from pathlib import Path
 
 from mpi_support import (
     FILE_METHODS,
+    STEP_METHODS,
     Json,
     Outcome,
     Player,
@@ -80,7 +81,7 @@ LATER = {
 }
 # Calls that the player makes of the run as a whole, whatever the method.
 OF_THE_RUN = {"rmdir", "rename", "mkdir", "statfs"}
-LIBRARIES = {"mpiio", "hdf5", "adios"}
+LIBRARIES = {"mpiio", "hdf5", *STEP_METHODS}
 # The words of the MPI standard's own classes of errors are as good as the system's.
 CLASSES = {"ENOSPC": "MPI_ERR_NO_SPACE", "EDQUOT": "MPI_ERR_QUOTA", "EROFS": "MPI_ERR_READ_ONLY"}
 
@@ -113,7 +114,7 @@ def table() -> list[Entry]:
         if call in OF_THE_RUN:
             methods = ["posix"]
         elif call == "truncate":  # of files that are written again, which ADIOS does not do
-            methods = [method for method in FILE_METHODS if method != "adios"]
+            methods = [method for method in FILE_METHODS if method not in STEP_METHODS]
         elif call == "look":
             methods = [method for method in FILE_METHODS if method in LIBRARIES]
         times = ("first", "later") if call in LATER else ("first",)

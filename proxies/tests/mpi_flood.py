@@ -12,6 +12,7 @@ from mpi_support import (
     BYTE_METHODS,
     EVEN,
     FILE_METHODS,
+    STEP_METHODS,
     SUFFIXES,
     Json,
     Player,
@@ -40,7 +41,7 @@ from mpi_support import (
     workload,
 )
 
-METHODS = [method for method in FILE_METHODS if method != "adios"]
+METHODS = [method for method in FILE_METHODS if method not in STEP_METHODS]
 NOW = ("--time-scale", 0)
 RANKS = 3
 RUNS = {"rule": "runs", "runs": [[1, 5], [1, 0], [1, 8]]}
@@ -336,7 +337,7 @@ def invalid_input(player: Player) -> None:
         ((huge,), ("bytes", "free")),
     ]
     cases += [((storm,), ("files", "can be created"))] if free > 0 else []
-    cases += [((path, "-a", m), (m, "flood")) for m in player.methods(["adios"])]
+    cases += [((path, "-a", m), (m, "flood")) for m in player.methods(STEP_METHODS)]
     for (described, *more), words in cases:
         refused(player, RANKS, "-w", described, "-o", "data", *more, words=words)
 

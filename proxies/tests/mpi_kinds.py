@@ -16,6 +16,7 @@ from mpi_support import (
     BYTE_METHODS,
     EVEN,
     HERE,
+    STEP_METHODS,
     Json,
     Player,
     at,
@@ -44,7 +45,7 @@ from mpi_support import (
 )
 
 RANKS = 3
-METHODS = (*BYTE_METHODS, "hdf5", "adios")
+METHODS = (*BYTE_METHODS, "hdf5", *STEP_METHODS)
 NOW = ("--time-scale", 0)
 WHOLE = 30 * 37 * 8  # bytes of a dump
 TABLE = json.loads((HERE / "kinds.json").read_text())
@@ -173,12 +174,12 @@ def of_kind(name: str) -> dict[str, Callable[[Player], None]]:
 
     def case(player: Player, method: str) -> None:
         need_method(method)
-        play(player, name, method) if (name, method) != REWRITES else not_by_adios(player)
+        if name == "rewritten" and method in STEP_METHODS:
+            not_by_adios(player, method)
+        else:
+            play(player, name, method)
 
     return {f"{name}.{m}": partial(case, method=m) for m in KINDS[name]["methods"]}
-
-
-REWRITES = ("rewritten", "adios")
 
 
 def cannot(player: Player, described: Json, *options: object, words: Iterable[str]) -> None:
@@ -187,7 +188,7 @@ def cannot(player: Player, described: Json, *options: object, words: Iterable[st
     refused(player, ranks, *command, words=words)
 
 
-def not_by_adios(player: Player) -> None:
+def not_by_adios(player: Player, method: str) -> None:
     """One line where a method cannot do what a stream asks."""
     for keys, words in (
         ({"files": "rewrite"}, "cannot rewrite files"),
@@ -197,7 +198,7 @@ def not_by_adios(player: Player) -> None:
         (KINDS["looked-up"]["streams"]["posix"], "cannot read files between writes"),
     ):
         described = workload(stream("s", dumps=dumps_named("series"), **keys))
-        cannot(player, described, "-a", "adios", "--dry-run", words=("streams[0] (s)", words))
+        cannot(player, described, "-a", method, "--dry-run", words=("streams[0] (s)", words))
 
 
 def parts_stay(player: Player) -> None:
@@ -230,7 +231,7 @@ def in_turn_refused(player: Player) -> None:
     dumps = [dump(), dump(0.2, continues=True)]
     reads = stream("r", operation="read", files="update", reads="s", dumps=[dump(0.1)])
     described = workload(stream("s", files="rewrite", dumps=dumps), reads)
-    for method in player.methods(["hdf5", "adios"]):
+    for method in player.methods(["hdf5", *STEP_METHODS]):
         cannot(player, described, "-a", method, words=(f"the method {method} cannot",))
     beyond = program(described)
     for move in beyond["streams"][1]["steps"][0]["do"]:

@@ -9,12 +9,15 @@
 #include "interfaces/method.h"
 #include "job/die.h"
 #include "job/init.h"
+#include "options/setting.h"
 #include "storage/run_directory.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { VARIABLES = 2, PATH_BYTES = 4096 };
@@ -45,6 +48,18 @@ static const struct scenario scenarios[] = {
     {"appended file per process", UND_U16, 1, {1001}, {1}, 512, true, 4},
 };
 enum { SCENARIOS = (int)(sizeof scenarios / sizeof scenarios[0]) };
+
+/* Options of ADIOS2: what is given to its deferred Puts would have to stay. */
+static const char *const variants[][2] = {{"adios2.put=sync", "adios2.engine=BP5"},
+                                          {"adios2.put=sync", "adios2.engine=BP4"},
+                                          {"adios2.put=sync", "adios2.engine=HDF5"}};
+enum { VARIANTS = (int)(sizeof variants / sizeof variants[0]) };
+
+/* A method with values of its options, and how it is used with them. */
+struct played {
+    int64_t values[UND_MAX_SETTINGS];
+    struct und_use use;
+};
 
 static int failures;
 
@@ -233,11 +248,13 @@ static void check_file_bytes(const struct und_method *method, const struct scena
     close(descriptor);
 }
 
-static int create_empty(const char *path, MPI_Comm comm)
+static int create_empty(const char *path, bool is_directory, MPI_Comm comm)
 {
     int rank, descriptor = -1;
     MPI_Comm_rank(comm, &rank);
-    if (rank == 0) {
+    if (rank == 0 && is_directory) {
+        UND_CHECK(mkdir(path, 0700) == 0, "cannot create %s", path);
+    } else if (rank == 0) {
         descriptor = open(path, O_CREAT | O_EXCL | O_RDWR, 0600);
         UND_CHECK(descriptor >= 0, "cannot create %s", path);
     }
@@ -245,12 +262,26 @@ static int create_empty(const char *path, MPI_Comm comm)
     return descriptor;
 }
 
-static void play(const struct und_method *method, const struct scenario *scenario, bool collective, const char *path,
-                 MPI_Comm comm, int owner)
+/* Removes the file, or the directory with files of the method's names. */
+static bool is_removed(const struct und_method *method, const struct played *how, const char *path)
+{
+    if (!how->use.directories)
+        return unlink(path) == 0;
+    DIR *listing = opendir(path);
+    for (const struct dirent *entry; listing && (entry = readdir(listing));)
+        if (method->is_member(entry->d_name))
+            unlinkat(dirfd(listing), entry->d_name, 0);
+    if (listing)
+        closedir(listing);
+    return rmdir(path) == 0;
+}
+
+static void play(const struct und_method *method, const struct played *played, const struct scenario *scenario,
+                 bool collective, const char *path, MPI_Comm comm, int owner)
 {
     unsigned char *buffer = malloc((size_t)scenario->transfer_bytes + 16);
     int64_t operations = 0, calls = 0, wrong;
-    int created = method->has_files ? create_empty(path, comm) : -1;
+    int created = method->has_files ? create_empty(path, played->use.directories, comm) : -1;
     const struct und_directory outside = {.root = 0};
     struct und_open how = {.path = path,
                            .directory = &outside,
@@ -258,6 +289,7 @@ static void play(const struct und_method *method, const struct scenario *scenari
                            .mode = UND_CREATE,
                            .append = scenario->states > 1,
                            .transfer_bytes = scenario->transfer_bytes,
+                           .settings = played->values,
                            .created = &created,
                            .hints = MPI_INFO_NULL,
                            .operations = &operations};
@@ -276,15 +308,18 @@ static void play(const struct und_method *method, const struct scenario *scenari
     if (wrong)
         complain("wrong bytes read back:", method, scenario, (long long)wrong);
     /* Two opens and two closes besides the data calls and flushes; a flush of ADIOS ends a step, so that the next
-     * state begins with another open. */
-    const int64_t opens = strcmp(method->name, "adios") == 0 ? scenario->states + 1 : 2;
+     * state begins with another open, and so it is with steps of ADIOS2, of which the first is begun as well. */
+    const int64_t opens = strcmp(method->name, "adios") == 0    ? scenario->states + 1
+                          : strcmp(method->name, "adios2") == 0 ? scenario->states + 2
+                                                                : 2;
     if (method->has_files && operations != calls + opens + 2)
         complain("operations counted:", method, scenario, (long long)operations);
     MPI_Barrier(comm);
     free(buffer);
 }
 
-static void run_case(const struct und_method *method, const struct scenario *scenario, bool collective)
+static void run_case(const struct und_method *method, const struct played *played, const struct scenario *scenario,
+                     bool collective)
 {
     int rank, comm_rank;
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
@@ -292,18 +327,41 @@ static void run_case(const struct und_method *method, const struct scenario *sce
     MPI_Comm comm = scenario->own_file ? MPI_COMM_SELF : MPI_COMM_WORLD;
     MPI_Comm_rank(comm, &comm_rank);
     char path[PATH_BYTES];
-    snprintf(path, sizeof path, "%s.%d", method->name, owner);
+    snprintf(path, sizeof path, "%s.%d%s", method->name, owner, played->use.suffix ? played->use.suffix : "");
 
-    play(method, scenario, collective, path, comm, owner);
+    play(method, played, scenario, collective, path, comm, owner);
     if (comm_rank == 0 && method->has_files) {
         if (addresses_bytes(method))
             check_file_bytes(method, scenario, path, owner);
-        if (unlink(path) != 0)
+        if (!is_removed(method, played, path))
             complain("no file was made for rank", method, scenario, rank);
     } else if (comm_rank == 0 && access(path, F_OK) == 0) {
         complain("a method without files made one for rank", method, scenario, rank);
     }
     MPI_Barrier(MPI_COMM_WORLD);
+}
+
+static int run_cases(const struct und_method *method, const struct scenario *scenario, bool collective)
+{
+    const bool varies = strcmp(method->name, "adios2") == 0;
+    int cases = 0;
+    for (int v = 0; v < (varies ? VARIANTS : 1); ++v) {
+        struct und_error error;
+        struct played played = {.use = {.append = scenario->states > 1, .suffix = method->suffix}};
+        const char *const *texts = varies ? variants[v] : NULL;
+        /* An engine that this ADIOS2 has not, as --list -v says. */
+        if (varies && !und_settings_check(texts, 2, &error))
+            continue;
+        und_settings_read(method, texts, varies ? 2 : 0, played.values);
+        if (method->settle && !method->settle(played.values, &played.use, &error)) {
+            if (!strstr(error.text, "HDF5") || scenario->states == 1)
+                complain(error.text, method, scenario, v);
+            continue;
+        }
+        run_case(method, &played, scenario, collective);
+        ++cases;
+    }
+    return cases;
 }
 
 int main(int argc, char **argv)
@@ -329,10 +387,8 @@ int main(int argc, char **argv)
         }
         ++methods;
         for (int i = 0; i < SCENARIOS; ++i)
-            for (int collective = 0; collective <= (*method)->collective; ++collective) {
-                run_case(*method, &scenarios[i], collective);
-                ++cases;
-            }
+            for (int collective = 0; collective <= (*method)->collective; ++collective)
+                cases += run_cases(*method, &scenarios[i], collective);
     }
     MPI_Allreduce(MPI_IN_PLACE, &failures, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
     if (rank == 0) {

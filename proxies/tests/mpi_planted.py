@@ -390,7 +390,7 @@ def opens_no_semaphore(player: Player) -> None:
         return len(re.findall(r"sem\.OMPIO_|\.locktest\.|\.(?:meta)?data\.\d", text))
 
     os.environ.pop("OMPI_MCA_sharedfp", None)
-    for method in player.methods(["mpiio", "hdf5", "adios"]):
+    for method in player.methods(["mpiio", "hdf5", "adios", "adios2"]):
         equal(opened(method), 0, f"{method}: semaphores and lock files")
     if re.search("Open MPI|OpenRTE", output(player, player.mpiexec, "--version")):
         expect(opened("mpiio", OMPI_MCA_sharedfp="sm") > 0, "the user's choice was overridden")

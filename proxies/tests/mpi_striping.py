@@ -10,7 +10,17 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from mpi_support import Json, Player, equal, expect, main, named, need_method, sample
+from mpi_support import (
+    STEP_METHODS,
+    Json,
+    Player,
+    equal,
+    expect,
+    main,
+    named,
+    need_method,
+    sample,
+)
 
 MIB = 1 << 20
 KINDS = ("lustre", "lustre-composite", "lustre-ioctl", "ceph", "beegfs")
@@ -140,7 +150,7 @@ def refuses(player: Player) -> None:
     are wrong in themselves."""
     text = "cannot be given a layout; expected a file system of beegfs, ceph, lustre"
     number = "expected a whole number of at least 1, or -1 for all"
-    by_itself = "streams[0] is played by adios, which creates files itself"
+    by_itself = "streams[0] is played by {}, which creates files itself"
     lustre, ceph, beegfs = (on(player, kind) for kind in ("lustre", "ceph", "beegfs"))
     cases: list[tuple[Player, int, str, tuple[object, ...]]] = [
         (player, 2, "--stripe-count: files on ", ("--stripe-count", 4)),
@@ -159,8 +169,8 @@ def refuses(player: Player) -> None:
         (beegfs, 2, "cannot choose the pool", ("--stripe-pool", "fast")),
         (beegfs, 2, "a power of two", ("--stripe-size", 3 * 65536)),
         *(
-            (lustre, 2, by_itself, ("--stripe-count", 4, "-a", m))
-            for m in player.methods(["adios"])
+            (lustre, 2, by_itself.format(m), ("--stripe-count", 4, "-a", m))
+            for m in player.methods(STEP_METHODS)
         ),
     ]
     for where, status, words, options in cases:

@@ -33,6 +33,7 @@ SKIPPED = 77
 SOURCES = sorted([*ROOT.glob("proxies/methods/*.c"), *ROOT.glob("studies/*/methods/*.c")])
 METHODS = sorted(path.stem for path in SOURCES)
 FILE_METHODS = [method for method in METHODS if method != "null"]
+STEP_METHODS = ("adios", "adios2")  # whose libraries keep a step until it ends
 BYTE_METHODS = ("posix", "stdio", "mpiio")  # whose files hold the payload and nothing else
 # Of the names of a method's files, by its own row.
 SUFFIXES = {
@@ -579,8 +580,13 @@ def configured_methods() -> list[str]:
 def need_method(method: str) -> None:
     """Skips the case where the build was configured without the method."""
     if method not in configured_methods():
-        need = {"adios": "ADIOS 1.13", "hdf5": "parallel HDF5"}[method]
+        need = {"adios": "ADIOS 1.13", "adios2": "ADIOS2", "hdf5": "parallel HDF5"}[method]
         raise Skip(need, f"CMake found no library for the method {method}")
+
+
+def data_of(path: Path) -> Path:
+    """The file itself, or that with the data in the directory that it is."""
+    return path / "data.0" if path.is_dir() else path
 
 
 def need_program(name: str, package: str) -> None:

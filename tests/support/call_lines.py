@@ -24,8 +24,8 @@ from understudy.program.runs import Closed, Dumps, Moved, Opened, Operated, Rows
 from understudy.program.segments import Block
 from understudy.program.types import TYPE_BYTES, Order, Variable
 
-SUFFIXES = {"hdf5": ".h5", "adios": ".bp"}
-DEFINES = ("mpiio", "hdf5", "adios")
+SUFFIXES = {"hdf5": ".h5", "adios": ".bp", "adios2": ".bp"}
+DEFINES = ("mpiio", "hdf5", "adios", "adios2")
 TOGETHER = ("mpiio", "hdf5")  # methods whose flushes are calls of all ranks of a file
 
 Call = tuple[int, int, int]  # its first byte, bytes, runs

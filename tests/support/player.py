@@ -12,7 +12,7 @@ from understudy.paths import ROOT
 from understudy.producers import player as reading
 
 # The library of a method, as requirements-debian.txt names it.
-LIBRARIES = {"adios": "ADIOS 1.13", "hdf5": "parallel HDF5"}
+LIBRARIES = {"adios": "ADIOS 1.13", "adios2": "ADIOS2", "hdf5": "parallel HDF5"}
 
 
 def program() -> str:

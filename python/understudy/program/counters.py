@@ -60,9 +60,11 @@ MODULES = {
     "mpiio": ("MPI-IO", "POSIX"),
     "hdf5": ("H5F", "H5D", "MPI-IO", "POSIX"),
     "adios": ("POSIX",),
+    "adios2": ("POSIX",),
     "null": (),
 }
-_OF_LIBRARY = {"mpiio": ("POSIX",), "hdf5": ("MPI-IO", "POSIX"), "adios": ("POSIX",)}
+_OF_LIBRARY = {"mpiio": ("POSIX",), "hdf5": ("MPI-IO", "POSIX")}
+_OF_LIBRARY |= {"adios": ("POSIX",), "adios2": ("POSIX",)}
 _KNOWN_BELOW = {"hdf5": ("MPIIO_COLL_OPENS", "MPIIO_INDEP_OPENS")}
 OF_SIZE = " calls of bytes "  # calls of a module of one size, beside its counters
 NOT_ALIGNED = "POSIX_FILE_NOT_ALIGNED"

@@ -1,0 +1,5 @@
+include("${PROJECT_SOURCE_DIR}/cmake/adios2.cmake")
+if(TARGET adios2::mpi)
+  set(UND_METHOD_LIBRARIES adios2::mpi)
+  set(UND_METHOD_DEFINITIONS UND_HAVE_ADIOS2)
+endif()
