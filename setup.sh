@@ -121,13 +121,14 @@ python_packages() {
 # Changes with the compiler, the libraries and the place that CMake's cache was made for.
 build_key() (
   exec 2>&1
-  printf '%s\n' "$PWD $*" "${CC-} ${CFLAGS-} ${LDFLAGS-} ${HDF5_ROOT-} ${ADIOS_ROOT-} ${CMAKE_PREFIX_PATH-} ${PKG_CONFIG_PATH-}"
+  printf '%s\n' "$PWD $*" "${CC-} ${CFLAGS-} ${LDFLAGS-} ${HDF5_ROOT-} ${ADIOS_ROOT-} ${ADIOS2_ROOT-} ${CMAKE_PREFIX_PATH-} ${PKG_CONFIG_PATH-}"
   command -v cmake mpicc mpicc.mpich h5pcc || true
   "${CC:-cc}" --version || true
   mpicc -show || true
   mpicc.mpich -show || true
   for library in jansson cmocka hdf5-openmpi hdf5-mpich fuse3; do pkg-config --modversion "$library" || true; done
   ls /usr/lib/*/adios/openmpi/libadios.a || true
+  readlink /usr/lib/*/libadios2_mpi_c_mpi.so || true
 )
 
 # player DIRECTORY NAME OPTIONS...: configures where something has changed, and builds.
@@ -149,7 +150,7 @@ player() {
 player_with_mpich() {
   if command -v mpicc.mpich mpiexec.hydra >/dev/null; then
     player build/mpich -mpich -DMPI_C_COMPILER="$(command -v mpicc.mpich)" \
-      -DMPIEXEC_EXECUTABLE="$(command -v mpiexec.hydra)" -DUND_ADIOS=OFF
+      -DMPIEXEC_EXECUTABLE="$(command -v mpiexec.hydra)" -DUND_ADIOS=OFF -DUND_ADIOS2=OFF
   fi
 }
 

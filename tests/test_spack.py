@@ -155,7 +155,7 @@ def test_the_recipe_needs_what_cmake_needs() -> None:
         match = re.search(pattern, cmake)
         assert match is not None and needed[package] == f"{match[1]}:"
     assert needed["mpi"] == "3:"  # windows of shared memory
-    for package in ("hdf5", "adios"):
+    for package in ("hdf5", "adios", "adios2"):
         assert needed[package].endswith("+mpi")
 
 

@@ -266,7 +266,12 @@ def build(folder: Path) -> Path:
         shutil.copy(ROOT / name, copy / name)
     (copy / "proxies" / "methods" / "toy.c").write_text(METHOD)
     (copy / "proxies" / "stripings" / "any.c").write_text(STRIPING)
-    configure = ("-DBUILD_TESTING=OFF", "-DUND_ADIOS=OFF", "-DCMAKE_BUILD_TYPE=Debug")
+    configure = (
+        "-DBUILD_TESTING=OFF",
+        "-DUND_ADIOS=OFF",
+        "-DUND_ADIOS2=OFF",
+        "-DCMAKE_BUILD_TYPE=Debug",
+    )
     run("cmake", "-S", copy, "-B", folder / "build", *configure, folder=folder)
     run("cmake", "--build", "build", "--target", "understudy-replay", "-j2", folder=folder)
     return folder / "build" / "bin" / "understudy-replay"

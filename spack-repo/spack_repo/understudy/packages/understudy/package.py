@@ -20,6 +20,8 @@ from spack.package import (
 # the clone that `spack repo add <git address>` makes.
 REPOSITORY = Path(__file__).resolve().parents[5]
 
+LIBRARIES = ("hdf5", "adios", "adios2")  # variants, and the methods that need them
+
 
 class Understudy(CMakePackage):
     """The programs of Understudy: a player that reproduces the I/O of an application from its
@@ -36,6 +38,7 @@ class Understudy(CMakePackage):
 
     variant("hdf5", default=True, description="Play through parallel HDF5")
     variant("adios", default=False, description="Play through ADIOS 1.13, for skeletons too")
+    variant("adios2", default=False, description="Play through ADIOS2")
 
     depends_on("c", type="build")
     depends_on("cmake@3.18:", type="build")
@@ -44,6 +47,7 @@ class Understudy(CMakePackage):
     depends_on("jansson@2.9:")
     depends_on("hdf5@1.8.14:+mpi", when="+hdf5")
     depends_on("adios@1.13+mpi", when="+adios")
+    depends_on("adios2@2.8:+mpi", when="+adios2")
     depends_on("cmocka", type="test")
 
     conflicts("%c=gcc@:4.8", msg="the programs are C11: GCC 4.9 or newer")
@@ -73,8 +77,9 @@ class Understudy(CMakePackage):
             self.define("UND_INSTALL_SUITE", False),
             self.define_from_variant("UND_HDF5", "hdf5"),
             self.define_from_variant("UND_ADIOS", "adios"),
+            self.define_from_variant("UND_ADIOS2", "adios2"),
             # A method that was asked for is there, or the build fails.
-            self.define("UND_REQUIRE", [m for m in ("hdf5", "adios") if spec.satisfies(f"+{m}")]),
+            self.define("UND_REQUIRE", [m for m in LIBRARIES if spec.satisfies(f"+{m}")]),
         ]
 
     def test_play(self):
@@ -87,7 +92,7 @@ class Understudy(CMakePackage):
         player = join_path(self.prefix.bin, "understudy-replay")
         workload = join_path(self.test_suite.current_test_data_dir, "two-ranks.json")
         methods = ["posix", "stdio", "mpiio"]
-        methods += [m for m in ("hdf5", "adios") if self.spec.satisfies(f"+{m}")]
+        methods += [m for m in LIBRARIES if self.spec.satisfies(f"+{m}")]
         for method in methods:
             with working_dir(method, create=True):
                 Executable("sh")(
