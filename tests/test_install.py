@@ -114,7 +114,7 @@ def from_wheel(folder: Path, with_studies: bool = True) -> Installed:
 
 
 def from_cmake(folder: Path) -> Installed:
-    prefix = folder / "prefix"
+    prefix = folder / "the prefix"
     program()
     quietly("cmake", "--install", ROOT / "build", "--prefix", prefix)
     python = environment(folder / "environment")
@@ -164,6 +164,15 @@ def test_shells_find_what_completes_commands(installed: Installed, shell: str) -
     assert completion is not None
     of_click = completion(cli.main, {}, "understudy", "_UNDERSTUDY_COMPLETE")
     assert text.rstrip() == of_click.source().rstrip()
+
+
+def test_every_user_may_use_it(installed: Installed) -> None:
+    entries = [p for p in installed.place.rglob("*") if not p.is_symlink()]
+    assert len(entries) > 500
+    needed = {path: 0o005 if path.is_dir() else 0o004 for path in entries}
+    assert [p for p, bits in needed.items() if p.stat().st_mode & bits != bits] == []
+    programs = [p for p in (installed.place / "bin").glob("understudy*") if p.is_file()]
+    assert programs and all(p.stat().st_mode & 0o001 for p in programs)
 
 
 def test_it_is_read_only_and_not_the_checkout(installed: Installed, tmp_path: Path) -> None:
