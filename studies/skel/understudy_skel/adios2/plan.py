@@ -110,8 +110,8 @@ class Plan:
 
 def of(output: Output) -> Plan:
     """The plan of an output; an UnderstudyError names what no skeleton can write."""
-    if output.steps < 1 or not output.variables:
-        raise UnderstudyError(f"{output.path}: expected a time step with variables, found none")
+    if output.steps < 1 or not (output.variables or output.attributes):
+        raise UnderstudyError(f"{output.path}: expected a time step with variables or attributes")
     layouts = _Layouts(output.writers)
     puts = []
     sizes = np.zeros((output.steps, output.writers), np.int64)

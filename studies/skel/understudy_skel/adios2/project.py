@@ -7,7 +7,7 @@ from shutil import which
 
 import click
 
-from understudy.adios2 import bp_file
+from understudy.adios2 import bp_file, configuration, model_file
 from understudy.adios2.output import Output
 from understudy.errors import UnderstudyError
 from understudy.messages import tell
@@ -18,7 +18,21 @@ from understudy_skel.escape import WORD
 from understudy_skel.project import write
 from understudy_skel.subcommands.build import make
 
-CONFIGURATIONS = (".yaml", ".yml", ".json", ".toml")
+# Configurations and models, but for XML.
+SUFFIXES = (".yaml", ".yml", ".json", ".toml")
+# Operators that do not run without parameters, which no file states.
+WITH_PARAMETERS = ("mgard", "mgardplus", "mgard_complex", "sz", "sz3", "zfp")
+
+EXAMPLE_MODEL = """\
+# A model of an output of ADIOS2: understudy skel make MODEL
+ranks: 4
+steps: 10
+every: 0                # seconds from step to step
+variables:
+- {name: U, type: double, shape: [256, 256, 256], split: [1, 2, 2]}  # ranks per dimension
+- {name: particles, type: float, shape: [1000, 6], of: each rank}    # a local array
+- {name: step, type: int32_t}                                        # a value
+"""
 
 
 def is_bp_directory(path: Path) -> bool:
@@ -28,16 +42,14 @@ def is_bp_directory(path: Path) -> bool:
 
 def is_adios2(path: Path) -> bool:
     """Is it an input of ADIOS2, and not a descriptor of ADIOS 1? Told by its content."""
-    if path.is_dir() or path.suffix.lower() in CONFIGURATIONS:
+    if path.is_dir() or path.suffix.lower() in SUFFIXES:
         return True
     try:
         text = path.read_text(encoding="utf-8", errors="replace")
     except OSError:
         return False
     text = re.sub(r"<!--.*?-->", "", text, flags=re.DOTALL)
-    return bool(re.search(r"<io\b", text)) and not re.search(
-        r"<adios-group\b", text, re.IGNORECASE
-    )
+    return "<io" in text and not re.search(r"<adios-group\b", text, re.IGNORECASE)
 
 
 def application_of(path: Path) -> str:
@@ -46,24 +58,59 @@ def application_of(path: Path) -> str:
     return stem if WORD.fullmatch(stem) and len(stem) <= 50 else str(identifiers.plain(stem))
 
 
-def output_of(path: Path) -> Output:
-    """What a file says was written."""
-    if path.is_dir() and not is_bp_directory(path):
-        raise UnderstudyError(f"{path}: expected a BP4 or BP5 file, a directory with md.idx")
-    return bp_file.read(path)
+def input_of(path: Path, variables: Path | None, io: str | None) -> tuple[Output, str]:
+    """What a file, a model, or a configuration with the variables of one says was written, and the
+    name of the io."""
+    if path.is_dir() or _is_model(path):
+        for option, value in (("--variables", variables), ("--io", io)):
+            if value is not None:
+                raise UnderstudyError(f"{option} {value}: expected only with a configuration")
+        return _output(path), source.IO
+    if variables is None:
+        raise UnderstudyError(
+            f"{path}: a configuration states no variables; expected --variables with a BP4 or BP5 "
+            "file that the application wrote, or a model (understudy skel model new)"
+        )
+    read = configuration.read(path)
+    output = _output(variables)
+    return configuration.applied(output, read, io), read.io(io).name
 
 
-def generate_files(path: Path, language: str, directory: Path, makes: bool, force: bool) -> None:
+def _is_model(path: Path) -> bool:
+    yaml = path.suffix.lower() in (".yaml", ".yml")
+    return yaml and not configuration.is_configuration(path)
+
+
+def _output(path: Path) -> Output:
+    if path.is_dir():
+        if not is_bp_directory(path):
+            raise UnderstudyError(f"{path}: expected a BP4 or BP5 file, a directory with md.idx")
+        return bp_file.read(path)
+    if not _is_model(path):
+        raise UnderstudyError(f"{path}: expected a BP4 or BP5 file, or a model (YAML)")
+    return model_file.read(path)
+
+
+def generate_files(
+    path: Path,
+    language: str,
+    directory: Path,
+    makes: bool,
+    force: bool,
+    *,
+    variables: Path | None = None,
+    io: str | None = None,
+) -> None:
     """Writes the skeletal application of an input, and builds it."""
     if language not in DIALECTS:
         raise UnderstudyError(
             f"--language {language}: expected {' or '.join(DIALECTS)} for ADIOS2"
         )
-    output = output_of(path)
-    io, application = source.IO, application_of(path)
+    output, name = input_of(path, variables, io)
+    application = application_of(variables or path)
     planned = plan.of(output)
-    files = {source.names(application)["config"]: source.config(planned, io)}
-    files |= source.files(planned, application, io, language)
+    files = {source.names(application)["config"]: source.config(planned, name)}
+    files |= source.files(planned, application, name, language)
     if language == CPP:
         files |= source.build_files(application)
     files |= generate.runtime_files(language, adios=2)
@@ -77,6 +124,18 @@ def _report(planned: plan.Plan, application: str) -> None:
     output = planned.output
     for note in output.notes:
         tell(f"{output.path}: {note}")
+    unknown = {
+        operator
+        for put in planned.puts
+        for operator, parameters in put.variable.operators
+        if operator in WITH_PARAMETERS and not parameters
+    }
+    if unknown:
+        config = source.names(application)["config"]
+        tell(f"{config}: state the parameters of {', '.join(sorted(unknown))}, which no file has")
+    if len(output.times) > 1:
+        pause = (output.times[-1] - output.times[0]) / (len(output.times) - 1)
+        tell(f"{output.path}: {pause:g} s from step to step: run with --pause {pause:g}")
     per_step = planned.bytes.sum(axis=1)
     least, most = int(per_step.min()), int(per_step.max())
     each = f"{most} bytes" if least == most else f"{least} to {most} bytes"

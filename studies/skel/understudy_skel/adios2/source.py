@@ -48,7 +48,8 @@ def config(plan: Plan, io: str) -> str:
     aggregators = {"numaggregators", "numsubfiles", "substreams", "aggregatorratio"}
     if plan.output.subfiles and not aggregators & {key.lower() for key in parameters}:
         parameters["NumAggregators"] = str(plan.output.subfiles)
-    operations = {put.variable.name: put.variable.operators for put in plan.puts}
+    arrays = [put.variable for put in plan.puts if put.layouts]
+    operations = {variable.name: variable.operators for variable in arrays}
     rows = {name: list(operators) for name, operators in operations.items() if operators}
     for text in [io, *parameters, *parameters.values(), *rows]:
         if not all(c.isprintable() for c in text):

@@ -8,8 +8,9 @@ from understudy_skel import subcommands
 
 @click.group(cls=CommandDirectory, package=subcommands)
 def command() -> None:
-    """Generate a skeletal application from an ADIOS descriptor (adios-config XML): a program that
-    writes what the application writes, and measures each process.
+    """Generate a skeletal application from an ADIOS descriptor (adios-config XML), or for ADIOS2
+    from a file or a model: a program that writes what the application writes, and measures each
+    process.
 
     \b
     understudy skel make gts.xml             the next four in one
@@ -19,5 +20,7 @@ def command() -> None:
     understudy skel build gts_skel.xml       Makefile and CMakeLists.txt, and the program
     understudy skel submit gts_skel.xml      a job script for Slurm, PBS or Torque
     understudy skel replay restart.bp        all of the above, from a BP file
+    understudy skel make out.bp              a program for ADIOS2, from a BP4 or BP5 file
+    understudy skel model new out.yaml       an example of a model, where there is no file
     understudy skel measure app.c            the application itself, measured like a skeleton
     """

@@ -31,6 +31,16 @@ from understudy_skel.subcommands import build, params, source, xml
 @SETTINGS
 @METHOD
 @LANGUAGE
+@click.option(
+    "--variables",
+    type=click.Path(path_type=Path),
+    default=None,
+    help="Of ADIOS2: the BP4 or BP5 file, or the model, with the variables that a configuration "
+    "does not state.",
+)
+@click.option(
+    "--io", default=None, help="Of ADIOS2: the IO of the configuration [default: the only one]."
+)
 @DIRECTORY
 @MAKES
 @FORCE
@@ -42,6 +52,8 @@ def command(
     settings: dict[str, str],
     method: str | None,
     language: str | None,
+    variables: Path | None,
+    io: str | None,
     directory: Path,
     makes: bool,
     force: bool,
@@ -52,6 +64,9 @@ def command(
     they can be edited and the command be repeated; --set, --method and --cores then need --force,
     with which they are written anew. All other files are generated, and replaced.
 
+    Of ADIOS2, DESCRIPTOR is a BP4 or BP5 file, a model of one, or a configuration (XML, YAML;
+    JSON or TOML of openPMD-api) with --variables.
+
     Example: understudy skel make gts.xml --set mimax=820000 -d gts
     """
     if adios2.is_adios2(descriptor_file):
@@ -59,8 +74,21 @@ def command(
         if given:
             option = {"settings": "set"}.get(given[0], given[0])
             raise UnderstudyError(f"--{option}: only for ADIOS 1; {descriptor_file} is of ADIOS2")
-        adios2.generate_files(descriptor_file, language or CPP, directory, makes, force)
+        adios2.generate_files(
+            descriptor_file,
+            language or CPP,
+            directory,
+            makes,
+            force,
+            variables=variables,
+            io=io,
+        )
         return
+    for option, value in (("--variables", variables), ("--io", io)):
+        if value is not None:
+            raise UnderstudyError(
+                f"{option} {value}: only for ADIOS2; {descriptor_file} is of ADIOS 1"
+            )
     names = generate.Names(application=application_of(descriptor_file))
     make_folder(directory)
     config, parameters = directory / names.config, directory / names.parameters
