@@ -11,7 +11,7 @@ if [ -z "${BASE-}" ]; then
   root=build/image/root.tar
   mkdir -p "${root%/*}"
   if [ ! -e "$root" ]; then
-    mmdebstrap --variant=minbase --format=tar trixie "$root.part" "${DEBIAN_MIRROR-http://deb.debian.org/debian}"
+    mmdebstrap --variant=minbase --format=tar trixie "$root.part" ${DEBIAN_MIRROR:+"$DEBIAN_MIRROR"}
     mv "$root.part" "$root"
   fi
   BASE=localhost/understudy-base
