@@ -530,6 +530,7 @@ const struct und_method und_method_adios2 = {
     .has_files = true,
     .hides_calls = true,
     .buffers = true,
+    .waits = true,
     .settings = settings,
     .settle = settle,
     .is_member = is_member,

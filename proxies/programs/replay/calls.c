@@ -166,8 +166,13 @@ static ssize_t moved_all(enum moving moving, ssize_t moved, int descriptor, cons
         return moved;
     if (moved < 0)
         end(moving == READS ? "read" : "write");
-    if (moving == READS && !has_more(descriptor, offset, moved))
+    if (moving == READS && !has_more(descriptor, offset, moved)) {
+        if (moved == 0 && und_in_hand.method->waits) {
+            errno = ENODATA;
+            end("read");
+        }
         return moved;
+    }
     return move_rest(moving, descriptor, data, count, offset, moved);
 }
 
