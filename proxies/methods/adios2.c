@@ -35,6 +35,7 @@ static bool is_member(const char *name)
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { ENGINE, PUT, AGGREGATION, AGGREGATORS, SUBFILES, RATIO, SHM, CHUNK, DIRECT, ASYNC, STRIPE };
@@ -270,6 +271,128 @@ static void set_parameters(const struct und_file *file)
     set_number(file, "AggregatorRatio", values[RATIO]);
 }
 
+/* -- whole files ---------------------------------------------------------------------------------------------------- */
+
+/* A file in the directory of a BP file. */
+struct member {
+    unsigned char *bytes;
+    uint64_t size;
+};
+
+enum { INDEX, METADATA, META_METADATA, MEMBERS };
+enum { HEADER = 64, BP_VERSION = 37, ACTIVE_BP4 = 38, ACTIVE_BP5 = 39, ROW_BP4 = 64, END_BP4 = 40 };
+
+/* The whole index and what describes types, which are small; of metadata the size alone. */
+static bool load_member(void *context, int descriptor, const char *name)
+{
+    static const char *const names[] = {"md.idx", "md.0", "mmd.0"};
+    struct member *members = context;
+    for (int m = 0; m < MEMBERS; ++m) {
+        struct stat status;
+        if (strcmp(name, names[m]) != 0)
+            continue;
+        if (fstat(descriptor, &status) != 0)
+            return false;
+        members[m].size = (uint64_t)status.st_size;
+        free(members[m].bytes);
+        members[m].bytes = malloc(m == METADATA ? 1 : members[m].size + 1);
+        if (!members[m].bytes)
+            return false;
+        for (uint64_t done = 0; m != METADATA && done < members[m].size;) {
+            const ssize_t some = pread(descriptor, members[m].bytes + done, members[m].size - done, (off_t)done);
+            if (some < 0)
+                return false;
+            members[m].size = some == 0 ? done : members[m].size;
+            done += (uint64_t)some;
+        }
+    }
+    return true;
+}
+
+static uint64_t number_at(const struct member *member, uint64_t at)
+{
+    uint64_t number = 0;
+    memcpy(&number, member->bytes + at, sizeof number);
+    return number;
+}
+
+/* Records of the kind, their bytes, and these; those of steps begin with where their metadata are, and how many bytes. */
+static bool steps_are_whole(const struct member *index, uint64_t metadata_bytes)
+{
+    const uint64_t number = sizeof(uint64_t);
+    uint64_t at = HEADER, steps = 0;
+    while (at < index->size) {
+        const unsigned char kind = index->bytes[at++];
+        if (index->size - at < number)
+            return false;
+        const uint64_t bytes = number_at(index, at);
+        at += number;
+        if (bytes > index->size - at || bytes < 2 * number)
+            return false;
+        if (kind == 's' && (number_at(index, at) > metadata_bytes ||
+                            number_at(index, at + number) > metadata_bytes - number_at(index, at)))
+            return false;
+        steps += kind == 's';
+        at += bytes;
+    }
+    return steps > 0;
+}
+
+/* Types: two sizes, and what has them. */
+static bool types_are_whole(const struct member *types)
+{
+    const uint64_t number = sizeof(uint64_t);
+    uint64_t at = 0;
+    while (at < types->size) {
+        for (int part = 0; part < 2; ++part)
+            if (types->size - at < 2 * number || number_at(types, at + (uint64_t)part * number) > types->size)
+                return false;
+        const uint64_t bytes = 2 * number + number_at(types, at) + number_at(types, at + number);
+        if (bytes > types->size - at)
+            return false;
+        at += bytes;
+    }
+    return types->size > 0;
+}
+
+static bool rows_are_whole(const struct member *index, uint64_t metadata_bytes)
+{
+    if (index->size == HEADER || (index->size - HEADER) % ROW_BP4 != 0)
+        return false;
+    for (uint64_t at = HEADER; at < index->size; at += ROW_BP4)
+        if (number_at(index, at + END_BP4) > metadata_bytes)
+            return false;
+    return true;
+}
+
+/* The index says where metadata end, and whether the file was closed; where data end, only metadata do. */
+static bool is_whole(const struct und_directory *directory, const char *path, struct und_error *error)
+{
+    struct member members[MEMBERS] = {{NULL, 0}};
+    const struct member *index = &members[INDEX];
+    const char *name = und_directory_name(directory, path);
+    struct stat status;
+    if (stat(name, &status) == 0 && !S_ISDIR(status.st_mode))
+        return true; /* HDF5 says what it could not do */
+    bool whole = und_directory_visit(directory, path, load_member, members);
+    if (!whole) {
+        und_fail(error, "%s", strerror(errno));
+    } else if (!index->bytes || index->size < HEADER || !members[METADATA].bytes) {
+        whole = und_fail(error, "it has no index of a BP file");
+    } else {
+        const uint64_t metadata_bytes = members[METADATA].size;
+        const bool is_5 = index->bytes[BP_VERSION] == 5;
+        if (index->bytes[is_5 ? ACTIVE_BP5 : ACTIVE_BP4] != 0)
+            whole = und_fail(error, "it was not closed");
+        else if (is_5 ? !steps_are_whole(index, metadata_bytes) || !types_are_whole(&members[META_METADATA])
+                      : !rows_are_whole(index, metadata_bytes))
+            whole = und_fail(error, "its metadata are shorter than its index says");
+    }
+    for (int m = 0; m < MEMBERS; ++m)
+        free(members[m].bytes);
+    return whole;
+}
+
 /* -- files --------------------------------------------------------------------------------------------------------- */
 
 static void enter_library(const char *path)
@@ -303,6 +426,16 @@ static void end_step(struct und_file *file)
     ++*file->operations;
 }
 
+/* ADIOS2 takes what is left of a damaged index for all, and breaks where types are cut. */
+static void check_whole(const struct und_file *file)
+{
+    struct und_error error;
+    if (file->reads && file->rank == 0 && !is_whole(file->directory, file->path, &error))
+        UND_DIE("adios2: cannot open %s: %s", file->path, error.text);
+    if (file->reads)
+        UND_MPI(MPI_Barrier(file->comm), "adios2: cannot open %s", file->path);
+}
+
 static struct und_file *open_file(const struct und_open *how)
 {
     const size_t length = strlen(how->path) + 1;
@@ -319,6 +452,7 @@ static struct und_file *open_file(const struct und_open *how)
     file->lasting = how->lasting;
     file->directory = how->directory;
     file->operations = how->operations;
+    check_whole(file);
     enter_library(how->path);
     snprintf(file->name, sizeof file->name, "und%" PRId64, opened++);
     file->io = adios2_declare_io(library, file->name);
@@ -536,6 +670,7 @@ const struct und_method und_method_adios2 = {
     .is_member = is_member,
     .members = members,
     .memory = memory,
+    .whole = is_whole,
     .version = version,
     .open = open_file,
     .define = define,

@@ -37,7 +37,7 @@ ENGINES: dict[str, tuple[tuple[str, ...], int]] = {
     "BP5-sync": (("put=sync", "stripe_size=1MiB", "buffer_chunk_size=1MiB"), 1),
     "BP5-subfiles": (("num_aggregators=4", "num_subfiles=2", "max_shm_size=1MiB"), 2),
     "BP5-everyone": (("aggregation_type=EveryoneWrites", "num_aggregators=3"), 3),
-    "BP5-serial": (("aggregation_type=EveryoneWritesSerial", "aggregator_ratio=2"), 2),
+    "BP5-serial": (("aggregation_type=EveryoneWritesSerial", "num_aggregators=2"), 2),
     "BP5-async": (("async_write=yes",), 1),
     "BP5-direct": (("direct_io=yes", "put=sync"), 1),
     "BP4": (("num_aggregators=2",), 2),
@@ -69,7 +69,7 @@ def engines(player: Player, layout: str) -> None:
         for files in ("new", "append"):
             if not has_engine(player, name) or (name == "HDF5" and files == "append"):
                 continue
-            row = one_stream(layout, files=files)
+            row = one_stream(layout, files=files, sync=name != "BP5-async")
             result, kept = player.kept(row, *options(name), "--verify")
             verified(result, payload(row))
             sets = 4 // ranks_of_file * (2 if files == "new" else 1)

@@ -19,6 +19,9 @@ extern _Thread_local struct und_in_hand {
     const char *path;
 } und_in_hand;
 
+/* That of the thread that has called a library which waits for threads of its own; NULL: no such. */
+extern _Atomic(struct und_in_hand *) und_in_hand_of_library;
+
 /* From here on this thread works on the file by the method, until it leaves it. */
 void und_calls_watch(const struct und_method *method, const struct und_directory *directory, const char *path);
 void und_calls_leave(void);

@@ -16,6 +16,9 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/syscall.h>
@@ -23,11 +26,32 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+/* The file in hand of this thread or, in one that a library has, that of the thread which called the library. */
+static struct und_in_hand *in_hand(void)
+{
+    struct und_in_hand *caller = und_in_hand.method ? NULL : atomic_load(&und_in_hand_of_library);
+    return caller ? caller : &und_in_hand;
+}
+
+/* Is it open in the file in hand, by its name? Files of an earlier run are read where no run directory is. */
+static bool is_in_hand(int descriptor)
+{
+    char link[64], path[PATH_MAX];
+    const char *slash = strrchr(in_hand()->path, '/');
+    const int code = errno;
+    snprintf(link, sizeof link, "/proc/self/fd/%d", descriptor);
+    const ssize_t length = readlink(link, path, sizeof path - 1);
+    path[length > 0 ? length : 0] = '\0';
+    errno = code;
+    return strstr(path, slash ? slash : in_hand()->path) != NULL;
+}
+
 /* Is a failure of this call one of the storage? Those of files that are no files of the run are the library's. */
 static bool is_of_run(int descriptor)
 {
-    return und_in_hand.method && errno != EINTR && errno != EAGAIN &&
-           und_directory_holds(und_in_hand.directory, descriptor);
+    return in_hand()->method && errno != EINTR && errno != EAGAIN &&
+           (in_hand()->directory->path ? und_directory_holds(in_hand()->directory, descriptor)
+                                       : is_in_hand(descriptor));
 }
 
 /* Is it the name of a directory that leads to the path? */
@@ -43,23 +67,23 @@ static bool leads_to(const char *name, const char *path)
  * directories they ask what file system they are on. */
 static bool is_name_of_run(const char *name)
 {
-    if (!und_in_hand.method || errno == EINTR || errno == ENOENT || errno == EEXIST || name[0] == '\0')
+    if (!in_hand()->method || errno == EINTR || errno == ENOENT || errno == EEXIST || name[0] == '\0')
         return false;
     char inside[PATH_MAX];
     const int code = errno;
-    const char *slash = strrchr(und_in_hand.path, '/'), *here = getcwd(inside, sizeof inside - 1);
+    const char *slash = strrchr(in_hand()->path, '/'), *here = getcwd(inside, sizeof inside - 1);
     errno = code;
-    return strcmp(name, ".") == 0 || strstr(name, slash ? slash + 1 : und_in_hand.path) ||
-           leads_to(name, und_in_hand.path) ||
-           leads_to(name, und_directory_name(und_in_hand.directory, und_in_hand.path)) ||
+    return strcmp(name, ".") == 0 || strstr(name, slash ? slash + 1 : in_hand()->path) ||
+           leads_to(name, in_hand()->path) ||
+           leads_to(name, und_directory_name(in_hand()->directory, in_hand()->path)) ||
            (here && leads_to(name, strcat(inside, "/")));
 }
 
 static _Noreturn void end(const char *doing)
 {
-    const char *name = und_in_hand.method->name;
-    und_in_hand.method = NULL; /* what is done about it looks for itself */
-    UND_CHECK(false, "%s: cannot %s %s", name, doing, und_in_hand.path);
+    const char *name = in_hand()->method->name;
+    in_hand()->method = NULL; /* what is done about it looks for itself */
+    UND_CHECK(false, "%s: cannot %s %s", name, doing, in_hand()->path);
     _exit(1);
 }
 
@@ -158,16 +182,18 @@ static ssize_t moved_all(enum moving moving, ssize_t moved, int descriptor, cons
                          off_t offset)
 {
     ssize_t bytes = 0;
-    if (!und_in_hand.method)
+    if (!in_hand()->method)
         return moved;
     for (int i = 0; i < count; ++i)
         bytes += (ssize_t)data[i].iov_len;
+    if (moved >= 0)
+        errno = 0; /* of a call before this one */
     if (moved == bytes || !is_of_run(descriptor))
         return moved;
     if (moved < 0)
         end(moving == READS ? "read" : "write");
     if (moving == READS && !has_more(descriptor, offset, moved)) {
-        if (moved == 0 && und_in_hand.method->waits) {
+        if (moved == 0 && in_hand()->method->waits) {
             errno = ENODATA;
             end("read");
         }
@@ -253,7 +279,7 @@ int ftruncate64(int descriptor, off64_t bytes)
 int close(int descriptor)
 {
     const int result = REAL(close)(descriptor);
-    if (result != 0 && und_in_hand.method && errno != EBADF && errno != EINTR)
+    if (result != 0 && in_hand()->method && errno != EBADF && errno != EINTR)
         end("close");
     return result;
 }
