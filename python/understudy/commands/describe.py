@@ -133,9 +133,9 @@ def command(
     **options: Any,
 ) -> None:
     """Describe the I/O in TRACE as a workload. TRACE is a Darshan log, a trace of strace or a
-    directory of Recorder, or an ADIOS descriptor (adios-config XML) with a parameter file in the
-    same directory. Several Darshan logs of one job, or a directory with them, are joined into one
-    workload.
+    directory of Recorder, a BP4 or BP5 file of ADIOS2 or a model of one, or an ADIOS descriptor
+    (adios-config XML) with a parameter file in the same directory. Several Darshan logs of one
+    job, or a directory with them, are joined into one workload.
 
     A workload of this version or of an earlier one is written in the format of this version, and
     converted to another number of ranks if -n and --rule are given.
@@ -144,6 +144,7 @@ def command(
     Example: understudy describe app.darshan -o app.json
              understudy describe logs/ --job 4711 -o app.json
              understudy describe gts.xml -n 64 -a MPI_AMR -o gts-64.json
+             understudy describe out.bp --config adios2.xml -o out.json
              understudy describe app.json -n 64 --rule weak -o app-64.json
              understudy describe old.json -o new.json
     """
