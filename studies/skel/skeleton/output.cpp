@@ -58,14 +58,21 @@ static const char *const parameters[] = {"AggregationType",
                                          "MaxShmSize",
                                          "MetadataThreads",
                                          "MinDeferredSize",
-                                         "NodeLocal",
                                          "Node-Local",
+                                         "NodeLocal",
                                          "NumAggregators",
                                          "NumSubFiles",
                                          "OneLevelGatherRanksLimit",
                                          "Profile",
                                          "ProfileUnits",
                                          "ReroutingThresholdFactor",
+                                         "S3AccessKeyID",
+                                         "S3Bucket",
+                                         "S3DirectUploadThreshold",
+                                         "S3Endpoint",
+                                         "S3ObjectMode",
+                                         "S3SecretKey",
+                                         "S3SessionToken",
                                          "StatsBlockSize",
                                          "StatsLevel",
                                          "StripeSize",
@@ -73,6 +80,7 @@ static const char *const parameters[] = {"AggregationType",
                                          "Threads",
                                          "UseOneTimeAttributes",
                                          "UseSelectiveMetadataAggregation",
+                                         "UUID",
                                          "Verbose"};
 
 static std::map<std::string, std::string> parameters_of(const char *text)
@@ -521,7 +529,8 @@ static int run_steps(const skeleton_options &options, const Program &program, At
         Output output(run, program);
         uint64_t most = 0;
         attributes(output);
-        for (int step = 0; step < std::min(program.steps, options.steps); ++step) {
+        const int planned = program.compute ? 0 : std::min(program.steps, options.steps);
+        for (int step = 0; step < planned; ++step) {
             output.begin_plan();
             write_step(output, run->rank, step);
             most = std::max(most, output.end_plan());
@@ -530,11 +539,14 @@ static int run_steps(const skeleton_options &options, const Program &program, At
         output.allocate();
         while (skeleton_repetition(run)) {
             while (skeleton_step(run)) {
+                const int step = skeleton_step_index(run);
+                if (program.compute)
+                    program.compute(run->rank, step);
                 output.begin_step();
-                write_step(output, run->rank, std::min(skeleton_step_index(run), program.steps - 1));
+                write_step(output, run->rank, program.compute ? step : std::min(step, program.steps - 1));
                 output.end_step();
             }
-            if (options.verify)
+            if (options.verify && !program.compute)
                 output.verify(write_step, program.steps);
         }
     }

@@ -58,6 +58,9 @@ struct Program {
     int ranks;               /* processes; 0: any */
     int steps;               /* that `write_step` knows: further ones are as the last */
     skeleton_kind kind = SKELETON_KIND_SKELETON;
+    /* Of an application: what it does before a step is written, in no measured time. It writes contents of its own, and
+     * knows any number of steps. */
+    void (*compute)(int rank, int step) = nullptr;
 };
 
 class Output;

@@ -117,7 +117,7 @@ def generate_files(
     write({directory / name: text for name, text in files.items()}, force, directory)
     _report(planned, application)
     if makes and language == CPP:
-        make(directory, _library())
+        make(directory, library())
 
 
 def _report(planned: plan.Plan, application: str) -> None:
@@ -145,7 +145,7 @@ def _report(planned: plan.Plan, application: str) -> None:
     )
 
 
-def _library() -> Path | None:
+def library() -> Path | None:
     """Where CMake finds the library of the module adios2, for a single process, if no other is
     installed."""
     spec = None if which("adios2-config") else find_spec("adios2")

@@ -11,7 +11,7 @@ from understudy.errors import UnderstudyError
 from understudy_skel import generate
 from understudy_skel.adios2.dialects import DIALECTS, Dialect
 from understudy_skel.adios2.plan import JOINED, Layout, Plan, Put, spans
-from understudy_skel.escape import MakeText, Text, environment, word
+from understudy_skel.escape import MakeText, Text, cmake_path, environment, word
 from understudy_skel.identifiers import plain
 
 IO = "output"  # name of the io in a configuration that states none
@@ -64,17 +64,30 @@ def config(plan: Plan, io: str) -> str:
 
 def build_files(application: str) -> dict[str, str]:
     """Name and text of the files that build the program: CMake's and make's."""
-    stated = names(application)
-    sources = [
-        MakeText(name) for name in generate.runtime_files(adios=2) if name.endswith((".c", ".cpp"))
-    ]
+    program = MakeText(names(application)["program"])
+    return _build_files(application, program, MakeText(f"{program}.cpp"), generated=True)
+
+
+def measured_files(path: Path) -> dict[str, str]:
+    """Name and text of the files that build an application that writes by skeleton/output.h."""
+    name = word(path.stem, "the program's name")
+    return _build_files(name, MakeText(name), cmake_path(path.resolve()), generated=False)
+
+
+def _build_files(
+    proved: str, program: MakeText, path: MakeText, *, generated: bool
+) -> dict[str, str]:
+    runtime = generate.runtime_files(adios=2)
+    sources = [MakeText(name) for name in runtime if name.endswith((".c", ".cpp"))]
     return {
         name: environment(MakeText)
         .get_template(f"adios2/{name}")
         .render(
-            application=MakeText(application),
-            project=plain(application),
-            program=MakeText(stated["program"]),
+            application=MakeText(proved),
+            project=plain(proved),
+            program=program,
+            source=path,
+            generated=generated,
             runtime=sources,
         )
         for name in ("CMakeLists.txt", "Makefile")

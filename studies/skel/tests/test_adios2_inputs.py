@@ -1,0 +1,294 @@
+"""Inputs of skeletal applications for ADIOS2: models, configurations, and what is refused."""
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from studies.skel.tests.support import succeed, understudy
+from understudy.adios2 import engines
+from understudy.adios2.output import (
+    GLOBAL_ARRAY,
+    GLOBAL_VALUE,
+    LOCAL_ARRAY,
+    Attribute,
+    Blocks,
+    Instance,
+    Output,
+    Variable,
+)
+from understudy.errors import UnderstudyError
+from understudy.paths import where
+from understudy_skel.adios2 import plan, source
+from understudy_skel.adios2.dialects import CPP, DIALECTS, PYTHON
+
+MODEL = """\
+ranks: 6
+steps: 3
+variables:
+- {name: U, type: double, shape: [13, 8], split: [3, 2]}
+- {name: particles, type: float, shape: [5, 6], of: each rank}
+- {name: step, type: int32_t}
+"""
+CONFIGURATION = """\
+<adios-config>
+  <io name="first"><engine type="BP4"/></io>
+  <io name="second">
+    <engine type="bp5"><parameter key="NumAggregators" value="2"/></engine>
+    <variable name="U">
+      <operation type="blosc"><parameter key="clevel" value="1"/></operation>
+    </variable>
+  </io>
+  <io name="stream"><engine type="SST"/></io>
+</adios-config>
+"""
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    path = tmp_path / "heat.yaml"
+    path.write_text(MODEL)
+    return path
+
+
+@pytest.fixture
+def configuration(tmp_path: Path) -> Path:
+    path = tmp_path / "adios2.xml"
+    path.write_text(CONFIGURATION)
+    return path
+
+
+def global_array(name: str, shape: Sequence[int], blocks: Sequence[Sequence[int]]) -> Variable:
+    """Of one step; each block is the writer, starts and counts."""
+    rows = np.array(blocks, dtype=np.int64)
+    d = len(shape)
+    return Variable(
+        name=name,
+        type="double",
+        kind=GLOBAL_ARRAY,
+        instances=(
+            Instance(
+                step=0,
+                shape=tuple(shape),
+                blocks=Blocks(
+                    writers=rows[:, 0], starts=rows[:, 1 : 1 + d], counts=rows[:, 1 + d :]
+                ),
+            ),
+        ),
+    )
+
+
+def value(kind: str, text: str, name: str = "v") -> Variable:
+    none = np.zeros((1, 0), np.int64)
+    blocks = Blocks(writers=np.zeros(1, np.int64), starts=none, counts=none)
+    instance = Instance(step=0, blocks=blocks, value=text)
+    return Variable(name=name, type=kind, kind=GLOBAL_VALUE, instances=(instance,))
+
+
+def output(*variables: Variable, writers: int = 1, attributes: Any = ()) -> Output:
+    return Output(
+        path=Path("a.bp"),
+        engine="BP5",
+        writers=writers,
+        steps=1,
+        variables=variables,
+        attributes=attributes,
+    )
+
+
+def layouts(planned: plan.Plan, folder: Path) -> list[list[list[int]]]:
+    """The blocks of all processes that the generated functions of Python give, for each layout."""
+    texts = source.files(planned, "a", "output", PYTHON)
+    program = texts["a_skel_write.py"].replace(
+        "from skeleton.output import", "from stand_in import"
+    )
+    table = texts.get("a_skel_blocks.py", "")
+    stand_in = (
+        "from collections import namedtuple\n"
+        "Layout = namedtuple('Layout', 'shape blocks')\n"
+        "Program = dict\nplay = None\n"
+        "def table(shape, d, local, rows, rank):\n"
+        "    return Layout(shape, [(row[1:-d], row[-d:]) for row in rows if row[0] == rank])\n"
+    )
+    program = re.sub(r"from (stand_in|a_skel_blocks) import .*", "", program)
+    module: dict[str, Any] = {"__name__": "a"}
+    exec(stand_in + table + program, module)
+    functions = [module[f"layout_{layout.number}"] for layout in planned.layouts]
+    return [
+        [
+            [rank, *start, *count]
+            for rank in range(planned.writers)
+            for start, count in function(rank).blocks
+        ]
+        for function in functions
+    ]
+
+
+def grid(shape: Sequence[int], sides: Sequence[int], fortran: bool) -> list[list[int]]:
+    """Blocks of a decomposition into as many parts of each dimension as there are ranks, the
+    first ones larger by one."""
+    rows = []
+    for rank in range(int(np.prod(sides))):
+        place = np.unravel_index(rank, sides, order="F" if fortran else "C")
+        starts, counts = [], []
+        for size, side, i in zip(shape, sides, place, strict=True):
+            count, larger = divmod(size, side)
+            starts.append(int(i * count + min(int(i), larger)))
+            counts.append(int(count + (i < larger)))
+        rows.append([rank, *starts, *counts])
+    return rows
+
+
+@pytest.mark.parametrize(
+    ("shape", "sides"), [((12,), (4,)), ((13, 8), (3, 2)), ((9, 10, 11), (2, 3, 4)), ((7,), (7,))]
+)
+@pytest.mark.parametrize("fortran", [False, True])
+def test_regular_blocks_are_formulas(
+    tmp_path: Path, shape: tuple[int, ...], sides: tuple[int, ...], fortran: bool
+) -> None:
+    rows = grid(shape, sides, fortran)
+    planned = plan.of(output(global_array("a", shape, rows), writers=len(rows)))
+    assert planned.tables == ()
+    assert layouts(planned, tmp_path) == [rows]
+
+
+def test_last_block_may_be_smaller(tmp_path: Path) -> None:
+    rows = [[0, 0, 3], [1, 3, 3], [2, 6, 3], [3, 9, 1]]
+    planned = plan.of(output(global_array("a", (10,), rows), writers=4))
+    assert planned.tables == ()
+    assert layouts(planned, tmp_path) == [rows]
+
+
+def test_irregular_blocks_are_tables_that_variables_share(tmp_path: Path) -> None:
+    rows = [[0, 0, 3], [0, 5, 1], [2, 3, 2]]
+    arrays = [global_array(name, (6,), rows) for name in "ab"]
+    planned = plan.of(output(*arrays, writers=3))
+    assert len(planned.layouts) == len(planned.tables) == 1
+    assert layouts(planned, tmp_path) == [rows]
+    assert planned.bytes.tolist() == [[64, 0, 32]]
+
+
+@pytest.mark.parametrize("language", sorted(DIALECTS))
+@pytest.mark.parametrize(
+    ("kind", "text", "message"),
+    [
+        ("int8_t", "128", "expected a number from -128 to 127"),
+        ("uint64_t", "-1", "expected a number from 0 to"),
+        ("double", "x); system(", "could not convert"),
+        ("int32_t", "1; int y", "invalid literal"),
+        ("string", "a\0b", "expected a text without NUL"),
+    ],
+)
+def test_values_that_are_none_are_refused(
+    language: str, kind: str, text: str, message: str
+) -> None:
+    planned = plan.of(output(value(kind, text)))
+    with pytest.raises(UnderstudyError, match=re.escape(message)) as error:
+        source.files(planned, "a", "output", language)
+    assert "a.bp: variable 'v': " in str(error.value)
+
+
+def test_names_of_a_file_stay_inside_of_their_strings() -> None:
+    name = '"); system("x'
+    attribute = Attribute(name="*/ int a; /*", type="string", values=("??/",))
+    planned = plan.of(output(value("int32_t", "1", name), attributes=(attribute,)))
+    [text] = source.files(planned, "a", "output", CPP).values()
+    assert 'output.value<int32_t>("\\"); system(\\"x", 1);' in text
+    assert '("*/ int a; /*", {"\\?\\?/"});' in text
+
+
+def test_structures_and_characters_of_python_are_refused() -> None:
+    with pytest.raises(UnderstudyError, match="variable 'v': type 'struct': expected one of"):
+        plan.of(output(value("struct", "1")))
+    planned = plan.of(output(value("char", "65")))
+    with pytest.raises(UnderstudyError, match="expected --language c\\+\\+"):
+        source.files(planned, "a", "output", PYTHON)
+
+
+def test_model_and_configuration_give_engine_parameters_and_operators(
+    model: Path, configuration: Path, tmp_path: Path
+) -> None:
+    made = succeed(
+        "skel", "make", configuration, "--variables", model, "--io", "second", "-d", tmp_path,
+        "--no-make",
+    )  # fmt: skip
+    config = (tmp_path / "heat_skel.xml").read_text()
+    assert '<io name="second">' in config and '<engine type="BP5">' in config
+    assert '<parameter key="NumAggregators" value="2"/>' in config
+    assert '<operation type="blosc">' in config
+    assert 'program.io = "second";' in (tmp_path / "heat_skel_write.cpp").read_text()
+    assert "heat: 3 steps of 1556 bytes by 6 processes" in made.stderr
+
+
+def test_example_of_a_model_makes_a_program(tmp_path: Path) -> None:
+    succeed("skel", "model", "new", tmp_path / "a.yaml")
+    succeed("skel", "make", tmp_path / "a.yaml", "-d", tmp_path, "--no-make")
+    assert (tmp_path / "a_skel_write.cpp").is_file()
+    again = understudy("skel", "model", "new", tmp_path / "b" / "a.yaml")
+    assert again.exit_code != 0 and "there is no folder" in again.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("{xml}", "a configuration states no variables; expected --variables"),
+        ("{xml} --variables {yaml}", "3 IOs; choose one of first, second, stream"),
+        ("{xml} --variables {yaml} --io none", "no IO 'none'"),
+        (
+            "{xml} --variables {yaml} --io stream",
+            "engine SST: it moves data from program to program",
+        ),
+        ("{xml} --variables {xml} --io first", "expected a BP4 or BP5 file, or a model"),
+        ("{yaml} --variables {yaml}", "expected only with a configuration"),
+        ("{yaml} --io first", "--io first: expected only with a configuration"),
+        ("{yaml} --method POSIX", "--method: only for ADIOS 1"),
+        ("{yaml} --set nx=4", "--set: only for ADIOS 1"),
+        ("{yaml} -n 4", "--cores: only for ADIOS 1"),
+        ("{yaml} -l fortran", "--language fortran: expected c++ or python for ADIOS2"),
+        ("{folder}", "expected a BP4 or BP5 file, a directory with md.idx"),
+    ],
+)
+def test_inputs_that_do_not_fit_are_refused(
+    model: Path, configuration: Path, tmp_path: Path, words: str, message: str
+) -> None:
+    filled = words.format(xml=configuration, yaml=model, folder=tmp_path)
+    done = understudy("skel", "make", *filled.split(), "-d", tmp_path / "out", "--no-make")
+    assert done.exit_code != 0
+    assert message in done.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_descriptor_of_adios_1_takes_no_options_of_adios2(model: Path, tmp_path: Path) -> None:
+    done = understudy(
+        "skel", "make", where("traces") / "gts.xml", "--variables", model, "-d", tmp_path / "out"
+    )
+    assert done.exit_code != 0 and "only for ADIOS2" in done.stderr
+
+
+def test_runtime_has_the_parameters_of_the_engines() -> None:
+    text = (where("skeleton") / "output.cpp").read_text()
+    [listed] = re.findall(r"parameters\[\] = \{(.*?)\};", text, re.DOTALL)
+    names = {
+        parameter.name
+        for parameters in engines.PLAYED.values()
+        for parameter in parameters.values()
+        if parameter.writer
+    }
+    assert set(re.findall(r'"([^"]+)"', listed)) == names
+
+
+def test_local_arrays_have_no_starts() -> None:
+    instance = Instance(
+        step=0,
+        blocks=Blocks(
+            writers=np.array([0]),
+            starts=np.zeros((1, 1), np.int64),
+            counts=np.array([[5]], dtype=np.int64),
+        ),
+    )
+    variable = Variable(name="l", type="float", kind=LOCAL_ARRAY, instances=(instance,))
+    [text] = source.files(plan.of(output(variable)), "a", "output", CPP).values()
+    assert "return {{}, {{{}, {5}}}};" in text
