@@ -20,7 +20,7 @@ from importlib import import_module
 from pathlib import Path
 
 import numpy as np
-from adios2 import bindings
+from adios2 import bindings, is_built_with_mpi
 
 VERSION = "1"
 ENGINES = ("BP5", "BP4", "HDF5", "BP", "BPFile", "File", "FileStream")
@@ -122,7 +122,7 @@ class Output:
         self.program, self.options, self.comm = program, options, comm
         self.rank = comm.Get_rank()
         arguments = () if isinstance(comm, OneProcess) else (comm,)
-        if arguments and not bindings.is_built_with_mpi:
+        if arguments and not is_built_with_mpi:
             if comm.Get_size() > 1:
                 raise UsageError("this ADIOS2 was built without MPI; expected one process")
             arguments = ()

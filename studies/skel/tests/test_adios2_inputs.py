@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from studies.skel.tests.support import succeed, understudy
+from tests.support.said import raises, said
 from understudy.adios2 import engines
 from understudy.adios2.output import (
     GLOBAL_ARRAY,
@@ -175,20 +176,19 @@ def test_irregular_blocks_are_tables_that_variables_share(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("kind", "text", "message"),
     [
-        ("int8_t", "128", "expected a number from -128 to 127"),
-        ("uint64_t", "-1", "expected a number from 0 to"),
-        ("double", "x); system(", "could not convert"),
-        ("int32_t", "1; int y", "invalid literal"),
-        ("string", "a\0b", "expected a text without NUL"),
+        ("int8_t", "128", "too-large"),
+        ("uint64_t", "-1", "negative"),
+        ("double", "x); system(", "no-real-number"),
+        ("int32_t", "1; int y", "no-whole-number"),
+        ("string", "a\0b", "nul"),
     ],
 )
 def test_values_that_are_none_are_refused(
     language: str, kind: str, text: str, message: str
 ) -> None:
     planned = plan.of(output(value(kind, text)))
-    with pytest.raises(UnderstudyError, match=re.escape(message)) as error:
+    with raises(UnderstudyError, message):
         source.files(planned, "a", "output", language)
-    assert "a.bp: variable 'v': " in str(error.value)
 
 
 def test_names_of_a_file_stay_inside_of_their_strings() -> None:
@@ -201,10 +201,10 @@ def test_names_of_a_file_stay_inside_of_their_strings() -> None:
 
 
 def test_structures_and_characters_of_python_are_refused() -> None:
-    with pytest.raises(UnderstudyError, match="variable 'v': type 'struct': expected one of"):
+    with raises(UnderstudyError, "structure"):
         plan.of(output(value("struct", "1")))
     planned = plan.of(output(value("char", "65")))
-    with pytest.raises(UnderstudyError, match="expected --language c\\+\\+"):
+    with raises(UnderstudyError, "char-of-python"):
         source.files(planned, "a", "output", PYTHON)
 
 
@@ -220,7 +220,7 @@ def test_model_and_configuration_give_engine_parameters_and_operators(
     assert '<parameter key="NumAggregators" value="2"/>' in config
     assert '<operation type="blosc">' in config
     assert 'program.io = "second";' in (tmp_path / "heat_skel_write.cpp").read_text()
-    assert "heat: 3 steps of 1556 bytes by 6 processes" in made.stderr
+    said("steps-and-bytes", made.stderr)
 
 
 def test_example_of_a_model_makes_a_program(tmp_path: Path) -> None:
@@ -228,27 +228,27 @@ def test_example_of_a_model_makes_a_program(tmp_path: Path) -> None:
     succeed("skel", "make", tmp_path / "a.yaml", "-d", tmp_path, "--no-make")
     assert (tmp_path / "a_skel_write.cpp").is_file()
     again = understudy("skel", "model", "new", tmp_path / "b" / "a.yaml")
-    assert again.exit_code != 0 and "there is no folder" in again.stderr
+    assert again.exit_code != 0 and said("no-folder", again.stderr)
 
 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("{xml}", "a configuration states no variables; expected --variables"),
-        ("{xml} --variables {yaml}", "3 IOs; choose one of first, second, stream"),
-        ("{xml} --variables {yaml} --io none", "no IO 'none'"),
+        ("{xml}", "states-no-variables"),
+        ("{xml} --variables {yaml}", "several-ios"),
+        ("{xml} --variables {yaml} --io none", "no-such-io"),
         (
             "{xml} --variables {yaml} --io stream",
-            "engine SST: it moves data from program to program",
+            "stream-engine",
         ),
-        ("{xml} --variables {xml} --io first", "expected a BP4 or BP5 file, or a model"),
-        ("{yaml} --variables {yaml}", "expected only with a configuration"),
-        ("{yaml} --io first", "--io first: expected only with a configuration"),
-        ("{yaml} --method POSIX", "--method: only for ADIOS 1"),
-        ("{yaml} --set nx=4", "--set: only for ADIOS 1"),
-        ("{yaml} -n 4", "--cores: only for ADIOS 1"),
-        ("{yaml} -l fortran", "--language fortran: expected c++ or python for ADIOS2"),
-        ("{folder}", "expected a BP4 or BP5 file, a directory with md.idx"),
+        ("{xml} --variables {xml} --io first", "no-variables-in-it"),
+        ("{yaml} --variables {yaml}", "variables-without-configuration"),
+        ("{yaml} --io first", "io-without-configuration"),
+        ("{yaml} --method POSIX", "method-of-adios-1"),
+        ("{yaml} --set nx=4", "set-of-adios-1"),
+        ("{yaml} -n 4", "cores-of-adios-1"),
+        ("{yaml} -l fortran", "language-of-adios-1"),
+        ("{folder}", "plain-directory"),
     ],
 )
 def test_inputs_that_do_not_fit_are_refused(
@@ -257,7 +257,7 @@ def test_inputs_that_do_not_fit_are_refused(
     filled = words.format(xml=configuration, yaml=model, folder=tmp_path)
     done = understudy("skel", "make", *filled.split(), "-d", tmp_path / "out", "--no-make")
     assert done.exit_code != 0
-    assert message in done.stderr
+    said(message, done.stderr)
     assert not (tmp_path / "out").exists()
 
 
@@ -265,7 +265,7 @@ def test_descriptor_of_adios_1_takes_no_options_of_adios2(model: Path, tmp_path:
     done = understudy(
         "skel", "make", where("traces") / "gts.xml", "--variables", model, "-d", tmp_path / "out"
     )
-    assert done.exit_code != 0 and "only for ADIOS2" in done.stderr
+    assert done.exit_code != 0 and said("only-for-adios2", done.stderr)
 
 
 def test_runtime_has_the_parameters_of_the_engines() -> None:

@@ -17,6 +17,7 @@ import pytest
 from studies.skel.tests import support
 from studies.skel.tests.support import succeed, understudy
 from tests.support.needs import need
+from tests.support.said import said
 from understudy.adios2 import bp_file
 from understudy.adios2.output import Output
 
@@ -156,11 +157,11 @@ def test_further_steps_are_as_the_last_and_each_may_have_a_file(
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--engine", "SST"], "--engine SST: it writes no files"),
-        (["--parameter", "NumAgregators=2"], "no engine that writes files has this parameter"),
-        (["--parameter", "=2"], "--parameter =2: expected KEY=VALUE"),
-        (["--method", "POSIX"], "unknown option"),
-        (["--fill", "ones"], "--fill ones: expected rank, index, random or zero"),
+        (["--engine", "SST"], "stream-engine"),
+        (["--parameter", "NumAgregators=2"], "no-parameter"),
+        (["--parameter", "=2"], "no-key"),
+        (["--method", "POSIX"], "method-of-adios-1"),
+        (["--fill", "ones"], "no-fill"),
     ],
 )
 def test_invalid_options_are_refused(
@@ -168,7 +169,7 @@ def test_invalid_options_are_refused(
 ) -> None:
     done = run(program, "-o", tmp_path / "run", *words)
     assert done.returncode != 0
-    assert message in done.stderr
+    said(message, done.stderr)
     assert not (tmp_path / "run").exists()
 
 
@@ -188,7 +189,7 @@ def test_directory_with_files_is_refused_and_kept(either: Path, tmp_path: Path) 
     (tmp_path / "mine").write_text("x")
     done = run(either, "-o", tmp_path)
     assert done.returncode != 0
-    assert "is not empty; expected an empty directory" in done.stderr
+    said("directory-not-empty", done.stderr, folder=tmp_path)
     assert (tmp_path / "mine").read_text() == "x"
 
 
@@ -199,14 +200,14 @@ def test_changed_file_does_not_verify(script: Path, tmp_path: Path) -> None:
     changed.write_text(text)
     done = run(changed, "-o", tmp_path / "run", "-r", tmp_path / "result.json", "--verify")
     assert done.returncode != 0
-    assert "dt in step 0: the value differs from what was written" in done.stderr
+    said("value-differs", done.stderr)
     assert not (tmp_path / "result.json").exists()
 
 
 def test_another_number_of_processes_is_refused(program: Path, tmp_path: Path) -> None:
     done = support.run(program, 2, "-o", tmp_path / "run")
     assert done.returncode != 0
-    assert "its blocks are those of 1 processes; expected as many, found 2" in done.stderr
+    said("other-processes", done.stderr)
 
 
 def test_fault_in_the_file_is_reported(original: Path, tmp_path: Path) -> None:
@@ -215,4 +216,4 @@ def test_fault_in_the_file_is_reported(original: Path, tmp_path: Path) -> None:
     (copy / "md.idx").write_bytes((copy / "md.idx").read_bytes()[:100])
     done = understudy("skel", "replay", copy, "-d", tmp_path / "skeleton")
     assert done.exit_code != 0
-    assert f"understudy: {copy}" in done.stderr
+    said("damaged", done.stderr, copy=copy)

@@ -53,18 +53,32 @@ class Dialect(Protocol):
 def whole(kind: str, text: str) -> int:
     """The text of a whole number; a ValueError if the type cannot hold it."""
     low, high = INTEGERS[kind]
-    value = int(text)
+    try:
+        value = int(text)
+    except ValueError:
+        raise ValueError(f"{text!r}: expected a whole number") from None
     if not low <= value <= high:
         raise ValueError(f"{text}: expected a number from {low} to {high}")
     return value
+
+
+def real(text: str) -> float:
+    """The text of a real number."""
+    try:
+        return float(text)
+    except ValueError:
+        raise ValueError(f"{text!r}: expected a number") from None
 
 
 def parts_of(text: str) -> tuple[float, float]:
     """The text of a complex number."""
     match = COMPLEX.fullmatch(text)
     if match:
-        return float(match.group(1)), float(match.group(2))
-    number = complex(text)
+        return real(match.group(1)), real(match.group(2))
+    try:
+        number = complex(text)
+    except ValueError:
+        raise ValueError(f"{text!r}: expected a complex number") from None
     return number.real, number.imag
 
 
@@ -93,7 +107,7 @@ class Cpp:
             return CText.of("{}{}", value, CText("U" if value >= 1 << 63 else ""))
         if kind.endswith("complex"):
             return CText.of("{{{}, {}}}", *map(self._real, parts_of(text)))
-        return self._real(float(text))
+        return self._real(real(text))
 
     def _real(self, value: float) -> CText:
         if math.isnan(value):
@@ -166,7 +180,7 @@ class Python:
             return PythonText.of("{}", whole(kind, text))
         if kind.endswith("complex"):
             return PythonText.of("complex({}, {})", *map(self._real, parts_of(text)))
-        return self._real(float(text))
+        return self._real(real(text))
 
     def _real(self, value: float) -> PythonText:
         if math.isfinite(value):
