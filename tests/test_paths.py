@@ -169,10 +169,11 @@ def test_a_name_that_is_taken_is_an_error(tmp_path: Path, monkeypatch: pytest.Mo
 
 def test_a_system_that_exists_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "systems").mkdir()
+    titan = paths.files("systems", ".py")["titan"]
     (tmp_path / "systems" / "mine.py").write_text(SYSTEM.format(name="titan"))
     done = reframe(tmp_path, "-l", "--system=titan", UNDERSTUDY_PATH=str(tmp_path))
     assert done.returncode == 1
-    said("systems-mine-py-system", done.stderr, tmp_path=tmp_path, systems=paths.where("systems"))
+    said("systems-mine-py-system", done.stderr, tmp_path=tmp_path, titan=titan)
 
 
 @pytest.mark.parametrize("variable", ["UNDERSTUDY_PATH", "UNDERSTUDY_WORKLOADS"])

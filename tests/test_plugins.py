@@ -1,4 +1,4 @@
-"""Every file of the plugin directories checks/, configs/systems/ and configs/references/."""
+"""Every file of the plugin directories checks, systems and references."""
 
 import os
 import re
@@ -15,7 +15,7 @@ from tests.support import player
 from tests.support.said import raises, said
 from understudy.contracts import workload
 from understudy.errors import UnderstudyError
-from understudy.paths import ROOT, where
+from understudy.paths import ROOT, directories, files, where
 from understudy.reframe import systems
 from understudy.reframe.bases import references
 from understudy.reframe.bases.fitting import even_ranks_per_node
@@ -23,8 +23,8 @@ from understudy.reframe.bases.played import AS_DESCRIBED
 from understudy_papers.judge import claims
 
 CHECKS = sorted((ROOT / "checks").glob("*.py"))
-SYSTEMS = sorted((ROOT / "configs" / "systems").glob("*.py"))
-EXPECTED = sorted(where("references").glob("*.yaml"))
+SYSTEMS = list(files("systems", ".py").values())
+EXPECTED = list(files("references", ".yaml").values())
 
 
 def test_no_plugin_directory_is_empty() -> None:
@@ -58,7 +58,7 @@ def reframe(
 
 def fitting(system: str) -> int:
     """How many workloads fit all partitions of the system."""
-    [row] = [s for s in systems.load([SYSTEMS[0].parent])[0] if s["name"] == system]
+    [row] = [s for s in systems.load(directories("systems"))[0] if s["name"] == system]
 
     def holds(extras: dict[str, Any], value: workload.Workload) -> bool:
         on_a_node = even_ranks_per_node(value.ranks, extras[systems.RANKS_PER_NODE])
@@ -302,7 +302,7 @@ def test_a_plugin_that_ends_python_ends_the_session_with_one_message(
 
 def reference_faults(system: str, text: str) -> Iterator[str]:
     """Keys of a file of references that name nothing, and units that are not the check's."""
-    [row] = [s for s in systems.load([SYSTEMS[0].parent])[0] if s["name"] == system]
+    [row] = [s for s in systems.load(directories("systems"))[0] if s["name"] == system]
     partitions = {f"{system}:{p['name']}" for p in row["partitions"]}
     workload_ = {
         "$partition": partitions,

@@ -20,6 +20,7 @@ from tests.support.derived import derive
 from tests.support.said import said
 from tests.test_checks import ROOT, Session, cases, here, leave, played
 from understudy import producers
+from understudy.paths import files
 from understudy.reframe.session import job_failures
 
 __all__ = ["here"]  # a fixture
@@ -384,7 +385,7 @@ def test_a_module_that_cannot_be_loaded_ends_the_job(here: Session) -> None:
 def test_separate_directories_of_nodes_are_no_place_for_several(here: Session) -> None:
     site = here.folder / "site"
     (site / "systems").mkdir(parents=True)
-    text = Path("configs/systems/edison.py").read_text().replace('"edison"', '"apart"')
+    text = files("systems", ".py")["edison"].read_text().replace('"edison"', '"apart"')
     (site / "systems" / "apart.py").write_text(text.replace("[MPI, SHARED]", "[MPI]"))
     here.environment["UNDERSTUDY_PATH"] = str(site)
     case = ("--system=apart", "-E", "method == 'posix' and stripe_count == 'default'")

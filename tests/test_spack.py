@@ -29,7 +29,7 @@ from tests.support import player
 from tests.support.said import raises, said
 from understudy import __version__
 from understudy.errors import UnderstudyError
-from understudy.paths import ROOT
+from understudy.paths import ROOT, directories, files
 from understudy.reframe import spack
 from understudy.reframe.bases.methods import lacks
 from understudy.reframe.systems import NEEDS, load
@@ -38,8 +38,12 @@ SPACK = ROOT / "spack-repo"
 REPOSITORY = SPACK / "spack_repo" / "understudy"
 PACKAGES = REPOSITORY / "packages"
 ENVIRONMENTS = SPACK / "environments"
+PUBLISHED = ROOT / "studies" / "papers" / "environments"  # of the systems of the papers
 OURS = {path.parent.name.replace("_", "-") for path in PACKAGES.glob("*/package.py")}
-NAMES = sorted(p.parent.name for p in ENVIRONMENTS.glob("*/spack.yaml"))
+FOLDERS = {p.parent.name: p.parent for p in ENVIRONMENTS.glob("*/spack.yaml")}
+OLD = sorted(p.parent.name for p in PUBLISHED.glob("*/spack.yaml"))
+NAMES = sorted([*FOLDERS, *OLD])
+FOLDERS |= {name: PUBLISHED / name for name in OLD}
 
 
 def directives(package: str, name: str) -> list[tuple[str, dict[str, Any]]]:
@@ -172,15 +176,15 @@ def included(path: Path) -> list[dict[str, Any]]:
 
 
 def test_every_system_has_an_environment_and_uses_it() -> None:
-    systems, _ = load([ROOT / "configs" / "systems"])
-    assert {s["name"] for s in systems} == set(NAMES)
+    systems, _ = load(directories("systems"))
+    assert {s["name"] for s in systems} == set(NAMES) and len(NAMES) == len(FOLDERS)
     for system in systems:
         assert {p["extras"].get(spack.SPACK) for p in system["partitions"]} == {system["name"]}
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_environments_are_complete(name: str) -> None:
-    path = ENVIRONMENTS / name / "spack.yaml"
+    path = FOLDERS[name] / "spack.yaml"
     environment = yaml.safe_load(path.read_text())["spack"]
     assert environment["view"] is True  # where the checks look for programs
     variants = {p: {name for name, _ in directives(p, "variant")} for p in OURS}
@@ -192,7 +196,7 @@ def test_environments_are_complete(name: str) -> None:
     packages = {re.split(r"[@+~ ]", spec)[0] for spec in specs}
     assert {"understudy", "ior", "darshan-runtime", "darshan-util"} <= packages
     assert "macsio" not in packages and "macsio" in definitions  # for who accepts its licence
-    assert ("py-understudy" in packages) == (name == "localhost")
+    assert ("py-understudy" in packages) == (name not in OLD)
     for spec in specs:
         package = re.split(r"[@+~ ]", spec)[0]
         if package in OURS:
@@ -200,17 +204,11 @@ def test_environments_are_complete(name: str) -> None:
             assert set(used) <= variants[package], spec
 
 
-@pytest.mark.parametrize("name", sorted(set(NAMES) - {"localhost"}))
-def test_environments_of_systems_name_their_compiler_and_mpi(name: str) -> None:
-    path = ENVIRONMENTS / name / "spack.yaml"
-    assert "ssumed" in path.read_text().split("spack:")[0]
-    environment = yaml.safe_load(path.read_text())["spack"]
-    assert "../common/vendor.yaml" in environment["include"]
-    vendor = yaml.safe_load((ENVIRONMENTS / "common" / "vendor.yaml").read_text())["packages"]
-    assert {"understudy", "adios", "ior", "darshan-runtime"} <= set(vendor)
-    assert all(package == {"require": ["%vendor"]} for package in vendor.values())
-    packages: dict[str, Any] = environment["packages"]
+def externals(name: str) -> dict[str, Any]:
+    """The packages of an environment that are there already, by spec."""
+    path = FOLDERS[name] / "spack.yaml"
     specs = {}
+    packages: dict[str, Any] = yaml.safe_load(path.read_text())["spack"]["packages"]
     for part in (packages, *(p["packages"] for p in included(path) if "packages" in p)):
         for key, package in part.items():
             for external in package.get("externals", []):
@@ -218,22 +216,53 @@ def test_environments_of_systems_name_their_compiler_and_mpi(name: str) -> None:
                 assert spec.split("@")[0] == key.rstrip(":")
                 assert Path(external["prefix"]).is_absolute()
                 specs[re.split(r"[+~]", spec)[0]] = package
+    return specs
+
+
+@pytest.mark.parametrize("name", OLD)
+def test_environments_of_the_papers_name_their_compiler_and_mpi(name: str) -> None:
+    path = FOLDERS[name] / "spack.yaml"
+    assert "ssumed" in path.read_text().split("spack:")[0]
+    environment = yaml.safe_load(path.read_text())["spack"]
+    assert "../common/vendor.yaml" in environment["include"]
+    vendor = yaml.safe_load((PUBLISHED / "common" / "vendor.yaml").read_text())["packages"]
+    assert {"understudy", "adios", "ior", "darshan-runtime"} <= set(vendor)
+    assert all(package == {"require": ["%vendor"]} for package in vendor.values())
+    specs = externals(name)
     for rule in environment["toolchains"]["vendor"]:
         language, compiler = re.fullmatch(r"(%\w+)=(\S+)", rule["spec"]).groups()  # type: ignore[union-attr]
         assert rule["when"] == language and compiler in specs
-    [mpi] = packages["mpi"]["require"]
+    [mpi] = environment["packages"]["mpi"]["require"]
     provider = mpi.split("@")[0]
-    assert mpi in specs or provider in (ENVIRONMENTS / name / "spack.yaml").read_text()
+    assert mpi in specs or provider in path.read_text()
     if mpi in specs:  # Spack must not build another in its place
         assert specs[mpi]["buildable"] is False
+
+
+@pytest.mark.parametrize(
+    ("name", "mpi"), [("slurm-openmpi", "openmpi@5"), ("slurm-mpich", "mpich@4")]
+)
+def test_environments_of_today_take_compiler_mpi_slurm_and_lustre_of_the_site(
+    name: str, mpi: str
+) -> None:
+    path = FOLDERS[name] / "spack.yaml"
+    assert "Assumed" in path.read_text().split("spack:")[0]
+    packages = yaml.safe_load(path.read_text())["spack"]["packages"]
+    specs = externals(name)
+    assert all(package["buildable"] is False for package in specs.values())
+    assert {spec.split("@")[0] for spec in specs} == {"gcc", mpi.split("@")[0], "slurm", "lustre"}
+    assert packages["mpi"]["require"] == [mpi] and any(s.startswith(f"{mpi}.") for s in specs)
+    for language in ("c", "cxx", "fortran"):
+        assert packages[language]["require"] == ["gcc@12:"]
+    assert packages["hdf5"]["require"] == ["@1.14 +mpi"]
 
 
 @pytest.mark.parametrize("name", sorted(set(NAMES) - {"localhost"}))
 def test_darshan_of_an_environment_knows_the_system(name: str) -> None:
     """Its Lustre and the job's number; and Spack builds no batch system beside the one there."""
-    path = ENVIRONMENTS / name / "spack.yaml"
-    [system] = [s for s in load([ROOT / "configs" / "systems"])[0] if s["name"] == name]
-    types = re.findall(r'TYPE: "(\w+)"', (ROOT / "configs/systems" / f"{name}.py").read_text())
+    path = FOLDERS[name] / "spack.yaml"
+    [system] = [s for s in load(directories("systems"))[0] if s["name"] == name]
+    types = re.findall(r'TYPE: "(\w+)"', files("systems", ".py")[name].read_text())
     schedulers = {p["scheduler"] for p in system["partitions"]} - {"local"}
     parts = [*included(path), yaml.safe_load(path.read_text())["spack"]]
     packages = [part["packages"] for part in parts if "packages" in part]
@@ -250,7 +279,7 @@ def configured(monkeypatch: pytest.MonkeyPatch, folder: Path | None) -> tuple[An
         monkeypatch.delenv(spack.VARIABLE, raising=False)
     else:
         monkeypatch.setenv(spack.VARIABLE, str(folder))
-    return load([ROOT / "configs" / "systems"])
+    return load(directories("systems"))
 
 
 def test_a_system_uses_its_environment_when_asked(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -436,10 +465,10 @@ def test_spack_solves_the_environment(name: str, tmp_path: Path) -> None:
     need("Spack")
     if name == "localhost":
         need("externals of localhost")
-    solve = ["spack", "-e", str(ENVIRONMENTS / name)]
+    solve = ["spack", "-e", str(FOLDERS[name])]
     if name != "localhost":
         solve += ["-c", "concretizer:targets:host_compatible:false"]
-        local_compilers(ENVIRONMENTS / name / "spack.yaml", tmp_path / "packages.yaml")
+        local_compilers(FOLDERS[name] / "spack.yaml", tmp_path / "packages.yaml")
         solve[1:1] = ["-C", str(tmp_path)]
     ran = subprocess.run([*solve, "spec"], capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stderr
@@ -501,7 +530,7 @@ def test_the_test_of_the_recipe_starts_ranks_as_any_user_on_any_host(
 
 def test_spack_audits_our_packages() -> None:
     need("Spack")
-    audit = ["spack", "-e", str(ENVIRONMENTS / "titan"), "audit", "packages", *sorted(OURS)]
+    audit = ["spack", "-e", str(FOLDERS["titan"]), "audit", "packages", *sorted(OURS)]
     ran = subprocess.run(audit, capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stdout + ran.stderr
 

@@ -1,4 +1,4 @@
-"""What each system of configs/systems/ makes of a case: batch lines, launcher, stripe counts."""
+"""What each system makes of a case: batch lines, launcher, stripe counts."""
 
 import re
 import subprocess
@@ -13,7 +13,7 @@ from tests.support.said import raises, said
 from tests.test_checks import LISTED, METHODS, Session, cases, sample
 from tests.test_plugins import GOOD, load_one
 from understudy.errors import UnderstudyError
-from understudy.paths import where
+from understudy.paths import directories, files
 from understudy.reframe import systems
 from understudy.units import hms, parse_size
 
@@ -54,6 +54,8 @@ SYSTEMS: Mapping[str, Lines] = {
     "edison": Lines(24, slurm(24), SRUN, (2, 48)),
     "jaguar-xk6": Lines(16, torque(16), "aprun -n 32 -N 16 ", (2, 32)),
     "jaguar-xt5": Lines(12, torque(12), "aprun -n 24 -N 12 ", (2, 24)),
+    "slurm-mpich": Lines(16, slurm(16), SRUN, (2, 32)),
+    "slurm-openmpi": Lines(16, slurm(16), SRUN, (2, 32)),
     "sith": Lines(32, torque(32), "mpirun -np 64 ", (2, 64)),
     "spruce-a": Lines(16, pbs(16), "mpiexec -n 32 ", (2, 32)),
     "taurus": Lines(24, slurm(24), SRUN, (), "taurus:scratch: users cannot override the striping"),
@@ -63,7 +65,7 @@ SYSTEMS: Mapping[str, Lines] = {
 
 
 def test_every_system_but_the_machine_at_hand_has_its_lines_here() -> None:
-    assert {p.stem for p in where("systems").glob("*.py")} == {*SYSTEMS, "localhost"}
+    assert set(files("systems", ".py")) == {*SYSTEMS, "localhost"}
 
 
 @pytest.mark.parametrize("name", SYSTEMS)
@@ -281,7 +283,7 @@ def test_commands_of_modules_work_in_a_shell_that_is_no_login_shell(tmp_path: Pa
     """`module` is a function, which such a shell lacks."""
     (tmp_path / "init").mkdir()
     (tmp_path / "init" / "bash").write_text('false; module() { echo "module $*"; }\n')
-    configured = {system["name"]: system for system in systems.load([where("systems")])[0]}
+    configured = {system["name"]: system for system in systems.load(directories("systems"))[0]}
     [partition] = configured["titan"]["partitions"]
     done = subprocess.run(
         ["bash", "--norc", "--noprofile", "-c", "\n".join(partition["prepare_cmds"])],

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.test_checks import LISTED, Session, cases, sample
-from understudy.paths import ROOT
+from understudy.paths import ROOT, directories
 from understudy.reframe import systems
 
 TEMPLATES = sorted((ROOT / "configs" / "templates").glob("*.py"))
@@ -20,7 +20,7 @@ EXPECTED = {
 
 def test_templates_are_no_systems() -> None:
     assert {path.stem for path in TEMPLATES} == set(EXPECTED)
-    rows, _ = systems.load([ROOT / "configs" / "systems"])
+    rows, _ = systems.load(directories("systems"))
     assert not {row["name"] for row in rows} & set(EXPECTED)
 
 

@@ -32,7 +32,7 @@ from typing import Any
 from nightly.rehearsal import enclosure
 from understudy.errors import UnderstudyError
 from understudy.paths import ROOT, directories, output, sites
-from understudy.reframe.systems import SCRATCH, TYPE, load
+from understudy.reframe.systems import MPICH, SCRATCH, TYPE, load
 
 PACKAGES = {
     "slurmctld": "slurmctld",
@@ -44,7 +44,8 @@ PACKAGES = {
     "unshare": "util-linux",
 }
 STAND_INS = Path(__file__).with_name("standins")
-FAKE = ROOT / "build" / "proxies" / "tests" / "libfake_striped.so"
+BUILD = ROOT / "build"
+BUILD_WITH_MPICH = BUILD / "mpich"  # of setup.sh
 FAKED = ("beegfs", "ceph", "gpfs", "lustre")  # types that the library answers for
 SELF = Path("/run/understudy")  # of the rehearsal, seen by all nodes
 NETWORK = "10.213.0"
@@ -109,6 +110,20 @@ def system_of(name: str) -> dict[str, Any]:
     return system
 
 
+def build_of(system: dict[str, Any]) -> Path:
+    """The build with the player for the system: MPICH starts no ranks of Open MPI."""
+    environments = load(directories("systems"))[1]
+    with_mpich = {e["name"] for e in environments if MPICH in e.get("features", ())}
+    if all(with_mpich.isdisjoint(p["environs"]) for p in system["partitions"]):
+        return BUILD
+    if not (BUILD_WITH_MPICH / "bin" / "understudy-replay").exists():
+        raise UnderstudyError(
+            f"system {system['name']!r}: {BUILD_WITH_MPICH}: no player; setup.sh builds it where "
+            "mpicc.mpich and mpiexec.hydra are (Debian: mpich libmpich-dev)"
+        )
+    return BUILD_WITH_MPICH
+
+
 def asked_of_nodes(system: dict[str, Any]) -> tuple[set[str], set[str]]:
     """Queues and features of nodes that the system's jobs ask for."""
     queues, features = set(), set()
@@ -158,10 +173,15 @@ def configuration(system: dict[str, Any], nodes: int) -> Iterator[str]:
         yield f"PartitionName={queue} Nodes=ALL MaxTime=INFINITE{default}"
 
 
+def fake_library(build: Path) -> Path:
+    """What answers for the file systems of FAKED."""
+    return build / "proxies" / "tests" / "libfake_striped.so"
+
+
 def wrapper(kind: str, scratch: str, program: Path) -> str:
     """A program of ours that finds a file system of the kind below the scratch directory."""
     fake = {
-        "LD_PRELOAD": FAKE,
+        "LD_PRELOAD": fake_library(program.parents[1]),
         "FAKE_KIND": kind,
         "FAKE_ROOT": scratch,
         "FAKE_STATE": SELF / "stripes",
@@ -296,6 +316,7 @@ def make_root(folder: Path, system: dict[str, Any], owner: User, scratch_bytes: 
         enclosure.open_up(root, path)
     for name in ("bin", "home", "out", "stripes"):
         (home_of_rehearsal / name).mkdir()
+    build = build_of(system)
     for path in STAND_INS.iterdir():
         shutil.copy(path, home_of_rehearsal / "bin")
     as_user = home_of_rehearsal / "bin" / "as-user"
@@ -306,10 +327,10 @@ def make_root(folder: Path, system: dict[str, Any], owner: User, scratch_bytes: 
         scratch = enclosure.directory(root, Path(wanted))
         options = (f"size={scratch_bytes}", f"uid={owner.uid}", f"gid={owner.gid}")
         enclosure.memory(scratch, "rehearsal", *options)
-        if partition["extras"][TYPE] in FAKED and FAKE.exists():
+        if partition["extras"][TYPE] in FAKED and fake_library(build).exists():
             for program in ("understudy-replay", "understudy-storage"):
                 path = home_of_rehearsal / "bin" / program
-                script = wrapper(partition["extras"][TYPE], wanted, ROOT / "build/bin" / program)
+                script = wrapper(partition["extras"][TYPE], wanted, build / "bin" / program)
                 path.write_text(script)
                 path.chmod(0o755)
     for name in ("home", "out", "stripes"):
@@ -328,9 +349,12 @@ def make_root(folder: Path, system: dict[str, Any], owner: User, scratch_bytes: 
         raise UnderstudyError(f"the user {owner.name} cannot read {ROOT} or {sys.executable}")
 
 
-def environment(owner: User) -> dict[str, str]:
+def environment(owner: User, build: Path) -> dict[str, str]:
+    search_path = f"{os.environ['PATH']}:/usr/sbin:/sbin"
+    if build != BUILD:
+        search_path = f"{build}/bin:{search_path}"
     variables = {
-        "PATH": f"{SELF}/bin:{os.environ['PATH']}:/usr/sbin:/sbin",
+        "PATH": f"{SELF}/bin:{search_path}",
         "HOME": f"{SELF}/home",
         "USER": owner.name,
         "LOGNAME": owner.name,
@@ -345,6 +369,9 @@ def environment(owner: User) -> dict[str, str]:
         "OMPI_MCA_btl": "self,vader,tcp",
         "OMPI_MCA_pml": "ob1",
         "OMPI_MCA_btl_vader_single_copy_mechanism": "none",
+        # UCX takes all nodes for one host, with one memory and one loopback, and waits for ever.
+        "UCX_TLS": "self,tcp",
+        "UCX_NET_DEVICES": "eth0",
     }
     dropped = ("TMPDIR", "OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM")
     kept = {key: value for key, value in os.environ.items() if key not in dropped}
@@ -359,7 +386,7 @@ def inside(arguments: argparse.Namespace, folder: Path) -> int:
     owner = user()
     kept = output()
     make_root(folder, system, owner, arguments.scratch_mib << 20)
-    os.environ.update(environment(owner))
+    os.environ.update(environment(owner, build_of(system)))
     os.chdir(ROOT)
     began_s = time.monotonic()
     start_batch_system(system, arguments.nodes)
@@ -448,7 +475,7 @@ def main() -> int:
     try:
         if arguments.inside is not None:
             return inside(arguments, Path(arguments.inside))
-        system_of(arguments.system)
+        build_of(system_of(arguments.system))
         selection(arguments.more)
         if reason := obstacle():
             raise UnderstudyError(reason)

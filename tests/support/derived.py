@@ -1,8 +1,8 @@
-"""Systems made from those of configs/systems by a few assignments."""
+"""Systems made from those that are here by a few assignments."""
 
 from pathlib import Path
 
-from understudy.paths import ROOT
+from understudy.paths import files
 
 
 def derive(site: Path, name: str, of: str, *lines: str) -> None:
@@ -11,7 +11,7 @@ def derive(site: Path, name: str, of: str, *lines: str) -> None:
     (site / "systems").mkdir(parents=True, exist_ok=True)
     text = [
         "import runpy",
-        f"made = runpy.run_path({str(ROOT / 'configs' / 'systems' / f'{of}.py')!r})",
+        f"made = runpy.run_path({str(files('systems', '.py')[of])!r})",
         "system, environments = made['system'], made.get('environments', [])",
         f"system |= {{'name': {name!r}, 'hostnames': ['^{name}$']}}",
         "for environment in environments:",

@@ -25,6 +25,7 @@ ALLOCATION = "UNDERSTUDY_ALLOCATION"
 
 # Features.
 MPI = "mpi"  # MPI programs can be started
+MPICH = "mpich"  # of an environment: its MPI is of the family of MPICH
 SHARED = "shared"  # every node of the partition sees the scratch directory
 LUSTRE = "lustre"
 STRIPING = "striping"  # users can set the layout of files
