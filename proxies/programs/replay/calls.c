@@ -33,8 +33,9 @@ static struct und_in_hand *in_hand(void)
     return caller ? caller : &und_in_hand;
 }
 
-/* Is it open in the file in hand, by its name? Files of an earlier run are read where no run directory is. */
-static bool is_in_hand(int descriptor)
+/* Is it open in the file in hand, by its name, or in the directory that this is? Files of an earlier run are read where
+ * no run directory is. */
+static bool is_in_hand(int descriptor, bool as_member)
 {
     char link[64], path[PATH_MAX];
     const char *slash = strrchr(in_hand()->path, '/');
@@ -43,7 +44,8 @@ static bool is_in_hand(int descriptor)
     const ssize_t length = readlink(link, path, sizeof path - 1);
     path[length > 0 ? length : 0] = '\0';
     errno = code;
-    return strstr(path, slash ? slash : in_hand()->path) != NULL;
+    const char *name = slash ? slash : in_hand()->path, *in = strstr(path, name);
+    return in && (!as_member || in[strlen(name)] == '/');
 }
 
 /* Is a failure of this call one of the storage? Those of files that are no files of the run are the library's. */
@@ -51,7 +53,7 @@ static bool is_of_run(int descriptor)
 {
     return in_hand()->method && errno != EINTR && errno != EAGAIN &&
            (in_hand()->directory->path ? und_directory_holds(in_hand()->directory, descriptor)
-                                       : is_in_hand(descriptor));
+                                       : is_in_hand(descriptor, false));
 }
 
 /* Is it the name of a directory that leads to the path? */
@@ -193,7 +195,7 @@ static ssize_t moved_all(enum moving moving, ssize_t moved, int descriptor, cons
     if (moved < 0)
         end(moving == READS ? "read" : "write");
     if (moving == READS && !has_more(descriptor, offset, moved)) {
-        if (moved == 0 && in_hand()->method->waits) {
+        if (moved == 0 && in_hand()->method->waits && is_in_hand(descriptor, true)) {
             errno = ENODATA;
             end("read");
         }
