@@ -16,7 +16,7 @@ from tests.test_benchmark_producers import GOLDEN, SUMMARY, fake
 from tests.test_checks import LISTED, ROOT, Session, cases, leave, of_this_job, played, sample
 from understudy import producers
 
-METHODS = ("posix", "mpiio", "hdf5", "adios")
+METHODS = ("posix", "mpiio", "hdf5", "adios", "adios2")
 
 
 @pytest.fixture

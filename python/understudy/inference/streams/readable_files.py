@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from understudy.contracts.workload import Pattern
 
-_NAMED = ("hdf5", "adios")  # methods whose bytes have no place of their own in the file
+_NAMED = ("hdf5", "adios", "adios2")  # methods whose bytes have no place of their own in the file
 Whole = npt.NDArray[np.int64]
 
 
