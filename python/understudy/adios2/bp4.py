@@ -407,15 +407,15 @@ def _attributes(data: Metadata, begin: int, end: int) -> Iterator[Attribute]:
     if begin == end:
         return
     for element in _elements(data, begin, end):
-        yield Attribute(
-            name=element.name, type=TYPES[element.type], values=_attribute_values(data, element)
-        )
+        values, array = _attribute_values(data, element)
+        kind = TYPES[element.type]
+        yield Attribute(name=element.name, type=kind, values=values, array=array)
 
 
-def _attribute_values(data: Metadata, element: _Element) -> tuple[str, ...]:
-    """The values in the only set of an attribute."""
+def _attribute_values(data: Metadata, element: _Element) -> tuple[tuple[str, ...], bool]:
+    """The values in the only set of an attribute, and whether they are an array."""
     position = element.begin + 5
-    count = 1
+    count, array = 1, element.type == TEXTS
     for _ in range(data.number(element.begin, 1)):
         key = data.number(position, 1)
         position += 1
@@ -424,9 +424,10 @@ def _attribute_values(data: Metadata, element: _Element) -> tuple[str, ...]:
         elif key == DIMENSIONS:
             rank = data.number(position, 1)
             count = data.size(position + 3, 8, "a number of values") if rank else 1
+            array = array or (rank > 0 and TYPES[element.type] != STRING)
             position += 3 + 24 * rank
         elif key == VALUE:
-            return _listed(data, element, position, count)
+            return _listed(data, element, position, count), array
         else:
             raise data.fault(position - 1, f"characteristic {key} of {element.name!r}")
         if position > element.end:

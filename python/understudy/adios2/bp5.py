@@ -477,7 +477,8 @@ def _attributes(record: _Record, format_: Format) -> Iterator[Attribute]:
             kind = TYPES[type_ % ARRAYS] if type_ % ARRAYS < len(TYPES) and type_ > 0 else ""
             if not kind:
                 raise record.view.fault(at, f"attribute {name[1:]!r}: of an unknown type")
-            yield Attribute(name=name[1:], type=kind, values=_values(record, part, at, kind))
+            values = _values(record, part, at, kind)
+            yield Attribute(name=name[1:], type=kind, values=values, array=type_ > ARRAYS)
 
 
 def _values(record: _Record, part: Format, at: int, kind: str) -> tuple[str, ...]:
@@ -516,7 +517,7 @@ def _attribute_fields(record: _Record, format_: Format) -> Iterator[Attribute]:
                 if type_ == STRING
                 else record.view.values(place, type_, count)
             )
-            yield Attribute(name=row.name[4:], type=type_, values=values)
+            yield Attribute(name=row.name[4:], type=type_, values=values, array=True)
         elif match := re.fullmatch(r"BPg_\d+_(\d+)_(.*)", row.name, re.DOTALL):
             type_ = TYPES[int(match[1])] if int(match[1]) < len(TYPES) else ""
             if type_ == STRING:

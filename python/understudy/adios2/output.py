@@ -87,11 +87,12 @@ class Variable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attribute:
-    """An attribute and its values as text."""
+    """An attribute and its values as text; `array` of one value or more, rather than a value."""
 
     name: str
     type: str
     values: tuple[str, ...]
+    array: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

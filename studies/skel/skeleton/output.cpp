@@ -317,14 +317,14 @@ Output::~Output()
     delete state;
 }
 
-template <class T> void Output::attribute(const std::string &name, const std::vector<T> &values)
+template <class T> void Output::attribute(const std::string &name, const T &value)
 {
-    state->checked("DefineAttribute", name, [&] {
-        if (values.size() == 1)
-            state->io.DefineAttribute<T>(name, values[0]);
-        else
-            state->io.DefineAttribute<T>(name, values.data(), values.size());
-    });
+    state->checked("DefineAttribute", name, [&] { state->io.DefineAttribute<T>(name, value); });
+}
+
+template <class T> void Output::attribute_array(const std::string &name, const std::vector<T> &values)
+{
+    state->checked("DefineAttribute", name, [&] { state->io.DefineAttribute<T>(name, values.data(), values.size()); });
 }
 
 template <class T> static uint64_t bytes_of(const T &)
@@ -584,7 +584,8 @@ int play(int argc, char **argv, const Program &program, Attributes attributes, W
 #define OF_TYPE(T)                                                        \
     template void Output::value<T>(const std::string &, const T &);       \
     template void Output::local_value<T>(const std::string &, const T &); \
-    template void Output::attribute<T>(const std::string &, const std::vector<T> &);
+    template void Output::attribute<T>(const std::string &, const T &);   \
+    template void Output::attribute_array<T>(const std::string &, const std::vector<T> &);
 #define OF_ELEMENT(T) \
     OF_TYPE(T)        \
     template void Output::put<T>(const std::string &, const Layout &, const T *);

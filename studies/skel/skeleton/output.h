@@ -3,7 +3,7 @@
  * open holds adios2::IO::Open and BeginStep, write the calls of Put, close EndStep and Close. Skeletal applications that
  * `understudy skel make` generates carry it with them, and applications of the studies are built from the same files.
  *
- *     void attributes(skel::Output &output) { output.attribute<std::string>("units", {"K"}); }
+ *     void attributes(skel::Output &output) { output.attribute<std::string>("units", "K"); }
  *     void write_step(skel::Output &output, int rank, int step)
  *     {
  *         output.value<int32_t>("step", step);
@@ -79,7 +79,8 @@ class Output
     Output(const Output &) = delete;
     Output &operator=(const Output &) = delete;
 
-    template <class T> void attribute(const std::string &name, const std::vector<T> &values);
+    template <class T> void attribute(const std::string &name, const T &value);
+    template <class T> void attribute_array(const std::string &name, const std::vector<T> &values);
     /* A value that all processes share, and one of each process. */
     template <class T> void value(const std::string &name, const T &value);
     template <class T> void local_value(const std::string &name, const T &value);

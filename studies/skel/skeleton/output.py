@@ -146,11 +146,10 @@ class Output:
 
     # ---- What a step writes
 
-    def attribute(self, name, kind, values):
-        if kind == "string":
-            self.io.DefineAttribute(name, values[0] if len(values) == 1 else values)
-        else:
-            self.io.DefineAttribute(name, np.array(values, dtype=_dtype(kind)))
+    def attribute(self, name, kind, value):
+        """`value`: one, or a list."""
+        content = value if kind == "string" else np.array(value, dtype=_dtype(kind))
+        self.io.DefineAttribute(name, content)
 
     def value(self, name, kind, value, shape=()):
         if kind == "string":

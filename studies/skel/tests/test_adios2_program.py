@@ -47,6 +47,8 @@ def write(path: Path) -> None:
                 stream.write("largest", np.array(2**64 - 1, dtype=np.uint64))
                 stream.write("smallest", np.array(-(2**63), dtype=np.int64))
                 stream.write_attribute("unit/*x*/", HOSTILE)
+                stream.write_attribute("one", np.array([0.5]))
+                stream.write_attribute("single", np.array(0.5))
                 stream.write_attribute("words", ["a", "b\\", ""])
                 stream.write_attribute("numbers", np.arange(3.0))
 
@@ -106,7 +108,7 @@ def facts(output: Output) -> dict[str, Any]:
         ]
         for variable in output.variables
     }
-    rows["attributes"] = sorted((a.name, a.type, a.values) for a in output.attributes)
+    rows["attributes"] = sorted((a.name, a.type, a.array, a.values) for a in output.attributes)
     rows["file"] = (output.engine, output.steps, output.writers, output.subfiles)
     return rows
 

@@ -159,8 +159,8 @@ void compute(int, int step)
 
 void attributes(skel::Output &output)
 {
-    output.attribute<std::string>("unit/T", {"K"});
-    output.attribute<double>("spacing", {1, 1});
+    output.attribute<std::string>("unit/T", "K");
+    output.attribute_array<double>("spacing", {1, 1});
 }
 
 std::vector<double> column(double Particle::*member)

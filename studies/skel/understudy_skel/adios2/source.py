@@ -263,6 +263,7 @@ class _Program:
             "name": attribute.name,
             "type": self.dialect.type_of(attribute.type),
             "values": self.code.joined(", ", values),
+            "array": attribute.array or len(values) != 1,
         }
 
     def _literal(self, where: str, kind: str, text: str) -> Text:

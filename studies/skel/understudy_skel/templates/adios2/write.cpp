@@ -71,7 +71,11 @@ static const int {{ writer.name }}[] = {{ literal("{") }}{{ writer.ranks }}};
 static void attributes(skel::Output &{% if attributes %}output{% endif %})
 {
 {% for attribute in attributes %}
-    output.attribute<{{ attribute.type }}>({{ attribute.name | c_string }}, {{ literal("{") }}{{ attribute["values"] }}});
+{% if attribute.array %}
+    output.attribute_array<{{ attribute.type }}>({{ attribute.name | c_string }}, {{ literal("{") }}{{ attribute["values"] }}});
+{% else %}
+    output.attribute<{{ attribute.type }}>({{ attribute.name | c_string }}, {{ attribute["values"] }});
+{% endif %}
 {% endfor %}
 }
 
