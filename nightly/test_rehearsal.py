@@ -84,6 +84,26 @@ def test_titan_is_rehearsed_with_its_configuration(place: Path) -> None:
     assert {"stripe_count": 4} in asked and {} in asked
 
 
+@pytest.mark.parametrize(
+    ("name", "mpi"), [("slurm-openmpi", "Open MPI"), ("slurm-mpich", "MPICH")]
+)
+def test_a_system_of_today_is_rehearsed_with_the_player_for_its_mpi(
+    name: str, mpi: str, place: Path
+) -> None:
+    """One job of eight ranks, on one node: MPICH 4.0 on UCX may wait for ever in MPI_Finalize if
+    its ranks are on several."""
+    if name == "slurm-mpich":
+        need("MPICH")
+    one_node = " -P stripe_count=default -S ranks_per_node=8"
+    done = rehearse(place, name, "--more", CASE + one_node)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "Ran 1/1 test case(s) from 1 check(s) (0 failure(s)" in done.stdout
+    [run] = [runs.load(p) for p in find([place]) if "records" in p.parts and name in str(p)]
+    assert not run.failed and (run.place.launcher, run.storage.type) == ("srun", "lustre")
+    assert [node.ranks for node in run.place.nodes] == [8]
+    assert run.software.mpi is not None and mpi in run.software.mpi
+
+
 INVENTED = """
 from understudy.reframe.systems import *
 system = {"name": "invented", "hostnames": ["^invented$"], "partitions": [{
