@@ -9,7 +9,7 @@ from pathlib import Path
 
 import reframe as rfm
 import reframe.utility.sanity as sn
-from eessi.testsuite.constants import COMPUTE_UNITS, DEVICE_TYPES
+from eessi.testsuite.constants import COMPUTE_UNITS, DEVICE_TYPES, SCALES
 from eessi.testsuite.eessi_mixin import EESSI_Mixin
 from eessi.testsuite.utils import find_modules
 from reframe.core.builtins import (
@@ -29,6 +29,8 @@ class EESSI_Understudy(rfm.RunOnlyRegressionTest, EESSI_Mixin):
     descr = "A workload of Understudy, scaled weakly to all ranks"
     module_name = parameter(find_modules("Understudy"))
     workload = parameter(["n-1", "n-n"], loggable=True)
+    # Their grids are of two rows of ranks.
+    scale = parameter(name for name in SCALES if name != "1_core")
     device_type = DEVICE_TYPES.CPU
     compute_unit = COMPUTE_UNITS.CPU
     used_cpus_per_task = 1
