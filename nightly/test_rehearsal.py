@@ -90,7 +90,7 @@ def test_titan_is_rehearsed_with_its_configuration(place: Path) -> None:
 def test_a_system_of_today_is_rehearsed_with_the_player_for_its_mpi(
     name: str, mpi: str, place: Path
 ) -> None:
-    """One job of eight ranks, on one node: MPICH 4.0 on UCX may wait for ever in MPI_Finalize if
+    """One job of eight ranks, on one node: MPICH 4.0 on UCX may hang in MPI_Finalize if
     its ranks are on several."""
     if name == "slurm-mpich":
         need("MPICH")

@@ -147,7 +147,7 @@ struct und_method {
     bool hides_calls; /* a library makes its calls of the system, and does not say all that they report: see calls.h */
     bool buffers;     /* its library keeps bytes of a time step: appended files are flushed after each one */
     bool hands_over;  /* its library keeps bytes of calls, which a flush hands to the system */
-    bool waits;       /* its library reads in threads, which wait for ever where a file ends before what they want */
+    bool waits;       /* its library reads in threads, which hang where a file ends before what they want */
     bool collective;  /* the interface has collective data calls; false: -c is refused or meaningless */
     unsigned can;     /* of enum und_ability */
     /* Optional: bytes that one call of its library can move. Longer transfers are cut, alike on all ranks. */
