@@ -118,14 +118,6 @@ static const struct und_setting settings[] = {
     {.name = NULL},
 };
 
-/* A variable of a file that is read: its step that begins with a row. */
-struct lineage {
-    struct lineage *next;
-    adios2_variable *variable;
-    size_t step;
-    int64_t row;
-};
-
 /* The library has one object per process: how many files use it. */
 static int users;
 static int64_t opened;
@@ -137,7 +129,6 @@ struct und_file {
     adios2_io *io;
     adios2_engine *engine;
     adios2_variable *variable; /* the one that `define` named last */
-    struct lineage *lineages;
     bool reads, append, lasting, in_step;
     int rank;
     MPI_Comm node; /* of the ranks of comm that share a node; MPI_COMM_NULL: not asked for yet */
@@ -471,43 +462,6 @@ static struct und_file *open_file(const struct und_open *how)
     return file;
 }
 
-/* Rows of a step of an array: where its last block ends. */
-static int64_t rows_of_step(const struct und_file *file, adios2_variable *variable, size_t step)
-{
-    adios2_varinfo *info = adios2_inquire_blockinfo(file->engine, variable, step);
-    int64_t rows = 0;
-    for (size_t b = 0; info && b < info->nblocks; ++b) {
-        const int64_t end = (int64_t)(info->BlocksInfo[b].Start[0] + info->BlocksInfo[b].Count[0]);
-        rows = end > rows ? end : rows;
-    }
-    if (info)
-        adios2_free_blockinfo(info);
-    return rows;
-}
-
-/* The step of an appended array that begins with the row: the search goes on where the one before it ended. */
-static bool find_step(struct und_file *file, const struct und_dataset *dataset, size_t *step)
-{
-    size_t steps = 0;
-    struct lineage *lineage = file->lineages;
-    while (lineage && lineage->variable != file->variable)
-        lineage = lineage->next;
-    if (!lineage) {
-        lineage = calloc(1, sizeof *lineage);
-        UND_CHECK(lineage, "adios2: no memory to read %s", file->path);
-        *lineage = (struct lineage){.next = file->lineages, .variable = file->variable};
-        file->lineages = lineage;
-    }
-    if (lineage->row > dataset->first_row)
-        lineage->row = 0, lineage->step = 0;
-    check(adios2_variable_steps(&steps, file->variable), file, "find the steps of ", dataset->name);
-    for (; lineage->step < steps && lineage->row < dataset->first_row; ++lineage->step)
-        lineage->row += rows_of_step(file, file->variable, lineage->step);
-    *step = lineage->step;
-    return lineage->step < steps && lineage->row == dataset->first_row &&
-           rows_of_step(file, file->variable, lineage->step) == dataset->shape[0];
-}
-
 static adios2_type type_of(enum und_type type)
 {
     switch (type) {
@@ -528,7 +482,7 @@ static adios2_type type_of(enum und_type type)
 
 static void find_variable(struct und_file *file, const struct und_dataset *dataset)
 {
-    size_t ndims = 0, shape[UND_MAX_DIMS] = {0}, step = 0;
+    size_t ndims = 0, shape[UND_MAX_DIMS] = {0}, steps = 0;
     adios2_type type = adios2_type_unknown;
     file->variable = adios2_inquire_variable(file->io, dataset->name);
     if (!file->variable)
@@ -540,9 +494,10 @@ static void find_variable(struct und_file *file, const struct und_dataset *datas
         check(adios2_variable_shape(shape, file->variable), file, "look at ", dataset->name);
     for (int d = file->append; same && d < dataset->ndims; ++d)
         same = shape[d] == (size_t)dataset->shape[d];
-    if (!same || (file->append && !find_step(file, dataset, &step)))
+    check(adios2_variable_steps(&steps, file->variable), file, "look at ", dataset->name);
+    if (!same || (uint64_t)dataset->earlier_steps >= steps)
         UND_DIE("adios2: %s of %s has another shape than the workload says", dataset->name, file->path);
-    check(adios2_set_step_selection(file->variable, step, 1), file, "read ", dataset->name);
+    check(adios2_set_step_selection(file->variable, (size_t)dataset->earlier_steps, 1), file, "read ", dataset->name);
 }
 
 static void define(struct und_file *file, const struct und_dataset *dataset, const struct und_box *block)
@@ -649,11 +604,6 @@ static void close_file(struct und_file *file)
     ++*file->operations;
     if (file->node != MPI_COMM_NULL)
         MPI_Comm_free(&file->node);
-    while (file->lineages) {
-        struct lineage *next = file->lineages->next;
-        free(file->lineages);
-        file->lineages = next;
-    }
     leave_library(file->path);
     free(file);
 }

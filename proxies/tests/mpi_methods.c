@@ -170,6 +170,7 @@ static void describe(const struct scenario *scenario, int variable, int state, b
         bytes *= dataset->shape[d] = scenario->shape[d];
     dataset->file_offset = (state * VARIABLES + variable) * bytes;
     dataset->first_row = state * scenario->shape[0];
+    dataset->earlier_steps = state;
     dataset->exists = false;
     dataset->collective = collective;
 }

@@ -44,6 +44,7 @@ struct und_dataset {
     int64_t first_row;           /* rows that earlier time steps of an appended file hold under this name, with
                                      this type and these trailing dimensions; 0 opens a new name, and where
                                      type or trailing dimensions changed the name is <name>_state<k> */
+    int64_t earlier_steps;       /* that hold these rows */
 };
 
 /* One transfer of one rank: a box of a dataset, in elements; contiguous in memory, C order. A box

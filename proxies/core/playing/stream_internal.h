@@ -73,7 +73,7 @@ struct und_place {
 struct und_lineage {
     struct und_dataset dataset; /* of the last time step */
     int slot;
-    int64_t rows;                     /* of all time steps */
+    int64_t rows, steps;              /* of all time steps, and how many these are */
     char name[UND_NAME_BYTES];        /* of the variable */
     char stored_name[UND_NAME_BYTES]; /* of the dataset */
 };

@@ -453,11 +453,12 @@ static void continue_lineage(struct und_stream_player *player, int p)
     struct und_lineage *lineage = find_lineage(player, p);
     if (lineage->rows > 0 && !joins(lineage, piece)) {
         snprintf(lineage->stored_name, sizeof lineage->stored_name, "%.120s_state%d", lineage->name, player->dump);
-        lineage->rows = 0;
+        lineage->rows = lineage->steps = 0;
     }
     lineage->dataset = piece->dataset;
     memcpy(piece->name, lineage->stored_name, sizeof piece->name);
     piece->dataset.first_row = lineage->rows;
+    piece->dataset.earlier_steps = lineage->steps++;
     lineage->rows += piece->dataset.shape[0];
 }
 
@@ -575,7 +576,7 @@ static void add_piece(struct und_stream_player *player, const struct und_variabl
     piece->rule = &player->stream->order;
     piece->order = und_order_key(&player->stream->order, player->dump, identity, player->as);
     piece->dataset.name = piece->name;
-    piece->dataset.first_row = 0;
+    piece->dataset.first_row = piece->dataset.earlier_steps = 0;
     piece->dataset.exists = und_stream_updates(player->stream) && player->mode == UND_CREATE && !player->makes_files;
     piece->dataset.collective = und_plan_collective(variable, player->plan);
     const struct und_deal deal = und_decomposition_deal(
