@@ -9,11 +9,14 @@ import shutil
 from collections import Counter
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from tests.readers.logs import BP
-from tests.support.said import said
-from understudy.adios2 import bp_file, description
+from tests.support.said import raises, said
+from understudy.adios2 import bp_file, description, ffs
+from understudy.adios2.bp4_writers import Writers
+from understudy.adios2.metadata import Metadata
 from understudy.errors import UnderstudyError
 
 CASES = 400
@@ -153,3 +156,88 @@ def test_a_wrong_profile_is_left_out(text: str, tmp_path: Path) -> None:
 
 def test_a_writer_that_did_not_close_is_noted(tmp_path: Path) -> None:
     said("active", bp_file.read(changed(FILES["blocks-bp5"], tmp_path, "md.idx", 39, b"\1")).notes)
+
+
+# Formats of BP5 that are wrong on purpose: their hashes fit.
+
+
+def forged(folder: Path, old: bytes, new: bytes) -> Path:
+    """A copy of a file of BP5 in whose formats bytes are replaced, with new hashes of these."""
+    assert len(old) == len(new)
+    copy = folder / "forged.bp"
+    shutil.copytree(FILES["blocks-bp5"], copy)
+    formats, metadata = (copy / "mmd.0").read_bytes(), (copy / "md.0").read_bytes()
+    written = b""
+    at = 0
+    while at < len(formats):
+        length = int.from_bytes(formats[at + 8 : at + 16], "little")
+        identity, text = formats[at + 16 : at + 28], formats[at + 28 : at + 28 + length]
+        changed_text = text.replace(old, new)
+        size = int.from_bytes(text[6:8] + text[:2], "big")
+        hashes = b"".join(n.to_bytes(4, "big") for n in ffs.hash_of(changed_text[:size]))
+        written += formats[at : at + 16] + identity[:4] + hashes + changed_text
+        metadata = metadata.replace(identity, identity[:4] + hashes)
+        at += 28 + length
+    (copy / "mmd.0").write_bytes(written)
+    (copy / "md.0").write_bytes(metadata)
+    return copy
+
+
+def test_a_forged_file_is_read_where_nothing_is_wrong(tmp_path: Path) -> None:
+    whole = bp_file.read(FILES["blocks-bp5"])
+    output = bp_file.read(forged(tmp_path, b"_slabs\0", b"_slab2\0"))
+    assert len(output.variables) == len(whole.variables)
+    assert {v.name for v in output.variables} - {v.name for v in whole.variables} == {"slab2"}
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new"),
+    [
+        ("no-bits", b"BitField\0", b"BitFielX\0"),
+        ("no-bit-count", b"BitFieldCount\0", b"BitFieldCounX\0"),
+        ("no-dimensions", b"Dims\0", b"DimX\0"),
+        ("no-counts", b"Count\0integer[DBCount]", b"CounX\0integer[DBCount]"),
+        ("no-variable", b"BPG_8_10_slabs", b"BPX_8_10_slabs"),
+        ("no-type", b"BPG_8_10_slabs", b"BPG_8_99_slabs"),
+        ("no-attributes", b"GenericAttributes\0", b"GenericAttributeX\0"),
+        ("no-attribute-part", b"StrAttr\0", b"StrAttX\0"),
+        ("no-attribute-name", b"name\0", b"namX\0"),
+        ("odd-size", b"\x08\0\0\0\x10\0\0\0", b"\x03\0\0\0\x10\0\0\0"),
+        ("no-record", b"MetaData\0", b"MetaDatX\0"),
+    ],
+)
+def test_what_is_said_of_a_forged_format(
+    name: str, old: bytes, new: bytes, tmp_path: Path
+) -> None:
+    copy = forged(tmp_path, old, new)
+    try:
+        output = bp_file.read(copy)
+    except UnderstudyError as error:
+        assert "\n" not in str(error) and str(error).startswith(str(copy))
+        said(f"forged-{name}", error, copy=copy)
+    else:
+        assert name == "no-record" and output.writers == 4  # the name has no meaning
+
+
+def test_processes_of_every_nth_subfile() -> None:
+    """As where each node has an aggregator and its ranks are dealt in turn."""
+    processes = np.arange(4)
+    begins = np.array([64, 64, 300, 500])
+    blocks = np.array([[0, 100, 200], [1, 100, 400], [0, 350, 400], [1, 550, 600], [0, 200, 240]])
+    writers = Writers(processes, 2, lambda subfile, step: None)
+    data = Metadata("md.0", b"")
+    assert writers.of_step(data, 0, processes, begins, blocks).tolist() == [0, 1, 2, 3, 0]
+
+
+@pytest.mark.parametrize("groups", [None, [64, 300]])
+def test_a_process_without_blocks_is_that_of_the_data(groups: list[int] | None) -> None:
+    processes = np.arange(2)
+    found = None if groups is None else np.array(groups)
+    writers = Writers(processes, 1, lambda subfile, step: found)
+    data = Metadata("md.0", b"")
+    arguments = data, 0, processes, np.array([64, 300]), np.array([[0, 350, 400]])
+    if groups:
+        assert writers.of_step(*arguments).tolist() == [1]
+    else:
+        with raises(UnderstudyError, "which-wrote-none"):
+            writers.of_step(*arguments)

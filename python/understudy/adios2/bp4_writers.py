@@ -82,9 +82,10 @@ class Writers:
             place < head, place // (size + 1), larger + (place - head) // max(size, 1)
         )
         every = place % groups
-        return (
-            every if not _fits(slabs, begins, blocks) and _fits(every, begins, blocks) else slabs
-        )
+        order = np.argsort(processes)
+        at, begins = np.searchsorted(self.ranks, processes[order]), begins[order]
+        fits = _fits(slabs[at], begins, blocks) or not _fits(every[at], begins, blocks)
+        return slabs if fits else every
 
 
 def _fits(subfile: Integers, begins: Integers, blocks: Integers) -> bool:

@@ -28,6 +28,7 @@ from understudy.adios2.output import (
     Integers,
     element_bytes,
 )
+from understudy.errors import one_line
 
 KINDS = {
     "g": GLOBAL_VALUE,
@@ -56,10 +57,11 @@ TYPES = (
     "char",
     "struct",
 )
+MAX_RANK = 64
 ARRAYS = 18  # is added to the type of an attribute that is an array
 _NAME = re.compile(r"BP(?P<kind>[gGlLJ])_(?P<name>.*)", re.DOTALL)
 _DERIVED = re.compile(r"BP[GLJ]-\d+-")
-_ARRAY = re.compile(r"(?P<bytes>\d+)_(?P<type>\d+)_(?P<name>.*)", re.DOTALL)
+_ARRAY = re.compile(r"(?P<bytes>\d{1,9})_(?P<type>\d{1,3})_(?P<name>.*)", re.DOTALL)
 _STRUCT = re.compile(r"[0-9a-f]+_(?P<name>.*)", re.DOTALL)
 _SCALARS = {
     "integer": {1: "int8_t", 2: "int16_t", 4: "int32_t", 8: "int64_t"},
@@ -120,6 +122,7 @@ class Reader:
     def __init__(self, formats: Metadata, column_major: bool) -> None:
         self.formats = ffs.formats(formats)
         self.column_major = column_major
+        self.room = 0  # bytes of the step that are left for numbers of blocks
         self.written: dict[int, tuple[list[Written | None], int]] = {}
 
     def step(self, data: Metadata, number: int, place: StepBP5) -> Step:
@@ -135,6 +138,7 @@ class Reader:
         if float(lengths.sum(dtype=np.float64)) > len(data) or int(ends[-1]) != len(data):
             raise data.fault(8, f"records of {writers:,} writers do not fill the step")
         begins = ends - lengths
+        self.room = len(data)
         pieces: dict[str, Pieces] = {}
         data_bytes = np.zeros(writers, np.int64)
         derived = 0
@@ -218,7 +222,7 @@ class Reader:
                 continue
             known = pieces.setdefault(written.name, Pieces(written=written))
             if (known.written.type, known.written.kind) != (written.type, written.kind):
-                raise data.fault(0, f"variable {written.name}: of two types in one step")
+                raise data.fault(0, f"variable {one_line(written.name)}: of two types in one step")
             if written.kind in (GLOBAL_VALUE, LOCAL_VALUE):
                 self._scalar(
                     view, format_, written, known, rows[present], base[present], room[present]
@@ -303,14 +307,18 @@ class Reader:
         dims = self._column(view, part, "Dims", base_)
         blocks = self._column(view, part, "BlockCount", base_)
         numbers = self._column(view, part, "DBCount", base_)
-        if (blocks > room).any() or (dims != dims[0]).any() or (numbers != dims * blocks).any():
+        name = one_line(written.name)
+        wrong = (blocks > room) | (numbers > room) | (dims != dims[0]) | (numbers != dims * blocks)
+        if wrong.any():
             raise view.fault(
-                int(base_[0]),
-                f"variable {written.name}: numbers of dimensions or blocks are wrong",
+                int(base_[0]), f"variable {name}: numbers of dimensions or blocks are wrong"
             )
         rank = int(dims[0])
+        self.room -= 8 * int(numbers.sum() + blocks.sum())
+        if rank > MAX_RANK or self.room < 0:  # each block has numbers of its own
+            raise view.fault(int(base_[0]), f"variable {name}: too many dimensions or blocks")
         if pieces.counts and pieces.counts[0].shape[1] != rank:
-            raise view.fault(int(base_[0]), f"variable {written.name}: writers differ in rank")
+            raise view.fault(int(base_[0]), f"variable {name}: writers differ in rank")
         one = np.ones_like(blocks)
 
         def table(name: str, count: Integers) -> Integers:
@@ -335,7 +343,7 @@ class Reader:
         starts = starts.reshape(-1, rank) if len(starts) == counts.size else np.zeros_like(counts)
         places = table("DataBlockLocation", blocks)
         if len(counts) != int(blocks.sum()) or len(places) != len(counts):
-            raise view.fault(int(base_[0]), f"variable {written.name}: blocks without counts")
+            raise view.fault(int(base_[0]), f"variable {name}: blocks without counts")
         shapes = table("Shape", dims * one)
         if len(shapes) >= rank and rank and written.kind != LOCAL_ARRAY:
             shape = tuple(int(n) for n in shapes[-rank:])
@@ -359,7 +367,7 @@ class Reader:
             whole = counts.prod(axis=1) * pieces.written.bytes
             stored = np.where(stored < 0, whole, stored) if (stored >= 0).any() else None
         shape = pieces.shape
-        name = pieces.written.name
+        name = one_line(pieces.written.name)
         if len(counts) and (counts.min(initial=0) < 0 or starts.min(initial=0) < 0):
             raise data.fault(0, f"variable {name}: a block is too large")
         if self.column_major:
@@ -468,6 +476,8 @@ def _attributes(record: _Record, format_: Format) -> Iterator[Attribute]:
         count = record.number(format_.fields[f"{rows}Count"], record.begin)
         if not count:
             continue
+        if part.record_bytes < 1:
+            raise record.view.fault(record.begin, "attributes without bytes")
         first = record.pointer(
             format_.fields[f"{rows}s"], record.begin, pointer, count * part.record_bytes
         )
@@ -518,7 +528,7 @@ def _attribute_fields(record: _Record, format_: Format) -> Iterator[Attribute]:
                 else record.view.values(place, type_, count)
             )
             yield Attribute(name=row.name[4:], type=type_, values=values, array=True)
-        elif match := re.fullmatch(r"BPg_\d+_(\d+)_(.*)", row.name, re.DOTALL):
+        elif match := re.fullmatch(r"BPg_\d+_(\d{1,3})_(.*)", row.name, re.DOTALL):
             type_ = TYPES[int(match[1])] if int(match[1]) < len(TYPES) else ""
             if type_ == STRING:
                 text = record.text(row, record.begin, format_.pointer_bytes)

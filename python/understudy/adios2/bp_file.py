@@ -28,7 +28,7 @@ from understudy.adios2.output import (
     Variable,
     element_bytes,
 )
-from understudy.errors import UnderstudyError
+from understudy.errors import UnderstudyError, one_line
 
 # ADIOS2's numbers of operators, with which data begin that went through one.
 OPERATORS = {
@@ -72,8 +72,8 @@ class _Collected:
         """Add a variable of a step. Blocks as of its step before are kept once."""
         if self.types.setdefault(name, kind) != kind:
             raise UnderstudyError(
-                f"{self.path}: variable {name}: {', '.join(kind[:2])} in step {row.step}, "
-                f"{', '.join(self.types[name][:2])} before"
+                f"{self.path}: variable {one_line(name)}: {', '.join(kind[:2])} in step "
+                f"{row.step}, {', '.join(self.types[name][:2])} before"
             )
         if operator:
             self.operators.setdefault(name, operator)
@@ -158,7 +158,10 @@ def _read_bp5(
     ends = np.zeros(subfiles, np.int64)
     for number, place in enumerate(places):
         data = _part(path / "md.0", place.position, place.length, header.big_endian)
-        step = reader.step(data, number, place)
+        try:
+            step = reader.step(data, number, place)
+        except KeyError as error:
+            raise data.fault(0, f"a record without the field {error}") from None
         derived = max(derived, step.derived)
         collected.writers = max(collected.writers, len(place.subfile))
         _check_pieces(data, place, step, sizes, ends)
@@ -380,10 +383,13 @@ def _check_places(data: Metadata, name: str, blocks: Integers, sizes: list[int])
         return
     if int(blocks[:, 0].max()) >= len(sizes):
         raise data.fault(
-            0, f"variable {name}: a block in data.{int(blocks[:, 0].max())}: no such file"
+            0,
+            f"variable {one_line(name)}: a block in data.{int(blocks[:, 0].max())}: no such file",
         )
     if (blocks[:, 1:] > np.asarray(sizes)[blocks[:, 0]][:, None]).any():
-        raise data.fault(0, f"variable {name}: a block is behind the end of its file of data")
+        raise data.fault(
+            0, f"variable {one_line(name)}: a block is behind the end of its file of data"
+        )
 
 
 def _check_inside(path: Path, name: str, kind: str, row: Instance) -> None:
@@ -392,12 +398,14 @@ def _check_inside(path: Path, name: str, kind: str, row: Instance) -> None:
         return
     starts, counts, shape = row.blocks.starts, row.blocks.counts, np.asarray(row.shape)
     if counts.shape[1] != len(shape) or (shape < 0).any():
-        raise UnderstudyError(f"{path}: variable {name}: step {row.step}: shape {row.shape}")
+        raise UnderstudyError(
+            f"{path}: variable {one_line(name)}: step {row.step}: shape {row.shape}"
+        )
     past = np.flatnonzero((counts > 0).all(axis=1) & (starts > shape - counts).any(axis=1))
     if len(past):
         block = int(past[0])
         raise UnderstudyError(
-            f"{path}: variable {name}: step {row.step}: block of writer "
+            f"{path}: variable {one_line(name)}: step {row.step}: block of writer "
             f"{int(row.blocks.writers[block])} at {starts[block].tolist()} with "
             f"{counts[block].tolist()} elements exceeds the array of {list(row.shape)}"
         )

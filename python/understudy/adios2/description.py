@@ -18,7 +18,7 @@ from understudy.adios2.output import (
     Output,
 )
 from understudy.adios2.output import Variable as Written
-from understudy.errors import UnderstudyError
+from understudy.errors import UnderstudyError, one_line
 from understudy.program import tilings
 from understudy.program.patterns import Dump, Pattern, Repeat, streams_of
 from understudy.program.types import (
@@ -177,7 +177,7 @@ def _type(written: Written, path: object) -> tuple[str, int]:
         return TYPES[written.type]
     if not 0 < written.bytes < 1 << 20:
         raise UnderstudyError(
-            f"{path}: variable {written.name}: type {written.type}: expected one of "
+            f"{path}: variable {one_line(written.name)}: type {written.type}: expected one of "
             f"{', '.join(TYPE_BYTES)}"
         )
     return STORED, written.bytes

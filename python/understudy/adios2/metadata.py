@@ -66,6 +66,8 @@ class Metadata:
         """The unsigned numbers of that size at each of these bytes."""
         if not len(at):
             return np.zeros(0, np.uint64)
+        if size not in (1, 2, 4, 8):
+            raise self.fault(int(at[0]), f"a number of {size:,} bytes: expected 1, 2, 4 or 8")
         if int(at.min()) < 0 or int(at.max()) > len(self.data) - size:
             worst = int(at.max() if at.min() >= 0 else at.min())
             raise self.fault(

@@ -286,7 +286,8 @@ def test_configs_of_adios2_are_called_so(tmp_path: Path) -> None:
     assert (done.exit_code, done.stderr) == (
         2,
         f'understudy: {config}: line 3: <io name="o">: this is a config of ADIOS2, which has '
-        "engines but no variables; expected a descriptor of ADIOS 1.x, with <adios-group>\n",
+        "engines but no variables; expected a descriptor of ADIOS 1.x, with <adios-group>, or a "
+        "BP file with this config: understudy describe FILE.bp --config CONFIG\n",
     )
     assert understudy("describe", config, "-n", 2).stderr == done.stderr
     config = tmp_path / "a2.yaml"
