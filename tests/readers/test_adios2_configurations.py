@@ -109,6 +109,8 @@ def test_json_and_toml_of_openpmd(tmp_path: Path) -> None:
     io = configuration.read(saved(tmp_path, "pmd.json", json.dumps(OPENPMD))).io()
     assert (io.engine, io.parameters) == ("bp5", {"NumAggregators": "2", "StatsLevel": "0"})
     assert io.operators == {"*": (("blosc", {"clevel": "5"}),)}
+    plugin = {"ext": "bp5", "backend_config": OPENPMD}
+    assert configuration.read(saved(tmp_path, "sink.json", json.dumps(plugin))).io() == io
     io = configuration.read(saved(tmp_path, "pmd.toml", TOML)).io()
     assert (io.engine, io.parameters) == ("bp4", {"InitialBufferSize": "16Mb"})
 
@@ -185,6 +187,7 @@ def test_what_is_said_of_xml(name: str, old: str, new: str, tmp_path: Path) -> N
         ("json-none", "a.json", "{}"),
         ("json-hdf5", "a.json", '{"backend": "hdf5", "adios2": {}}'),
         ("json-type", "a.json", '{"adios2": {"engine": {"type": 5, "parameters": []}}}'),
+        ("json-other-file", "a.json", '{"ext": "bp4", "backend_config": "@./adios.json"}'),
         ("toml", "a.toml", "adios2 = "),
         ("suffix", "a.txt", ""),
     ],

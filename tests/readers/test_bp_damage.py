@@ -154,6 +154,18 @@ def test_a_wrong_profile_is_left_out(text: str, tmp_path: Path) -> None:
     said("profile-left-out", output.notes)
 
 
+def test_a_profile_of_adios2_2_7_has_commas_too_many(tmp_path: Path) -> None:
+    copy = tmp_path / "out.bp"
+    shutil.copytree(FILES["blocks-bp4"], copy)
+    file = copy / "profiling.json"
+    file.write_text(file.read_text().replace("},\n", ",  },\n"))
+    whole, read = (bp_file.read(path).profile for path in (FILES["blocks-bp4"], copy))
+    assert whole is not None and read is not None
+    assert {k: v.tolist() for k, v in read.seconds.items()} == {
+        k: v.tolist() for k, v in whole.seconds.items()
+    }
+
+
 def test_a_writer_that_did_not_close_is_noted(tmp_path: Path) -> None:
     said("active", bp_file.read(changed(FILES["blocks-bp5"], tmp_path, "md.idx", 39, b"\1")).notes)
 

@@ -288,6 +288,11 @@ def _openpmd(document: Rows) -> IO:
     backend = take(keys, "backend")
     if backend is not None and backend.text().lower() != "adios2":
         raise backend.fault("adios2, the backend of openPMD-api that this describes")
+    inner = take(keys, "backend_config")  # of a plugin of PIConGPU
+    if inner is not None and isinstance(inner.value, dict):
+        return _openpmd(inner)
+    if inner is not None:
+        raise inner.fault("the configuration itself, such as the file that this names")
     part = take(keys, "adios2")
     if part is None:
         raise document.fault("the key adios2 of openPMD-api")

@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from pathlib import Path
 from typing import Any
 
@@ -23,13 +24,21 @@ def load(file: Path) -> tuple[Profile | None, str]:
     try:
         if file.stat().st_size > LARGEST_BYTES:
             raise ValueError
-        rows = json.loads(read_bytes(file))
+        rows = _rows(read_bytes(file))
         by_rank = {int(row["rank"]): dict(_numbers(row)) for row in rows}
         if len(by_rank) != len(rows) or min(by_rank, default=0) < 0:
             raise ValueError
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None, f"{file.name} is not a profile of ADIOS2; its times are left out."
     return _profile(by_rank), ""
+
+
+def _rows(data: bytes) -> Any:
+    """The rows of the ranks. Up to ADIOS2 2.7, a rank without a file has a comma at its end."""
+    try:
+        return json.loads(data)
+    except ValueError:
+        return json.loads(re.sub(rb",(\s*})", rb"\1", data))
 
 
 def _numbers(row: dict[str, Any], prefix: str = "") -> Any:
