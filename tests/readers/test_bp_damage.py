@@ -76,8 +76,8 @@ def test_damage_is_told(path: Path, tmp_path: Path) -> None:
             assert "\n" not in str(error) and str(error).startswith(str(folder)), how
             outcomes["message"] += 1
             continue
-        told = {*bp_file.read(folder).notes} - notes or not (folder / "profiling.json").exists()
-        outcomes["equal" if text == whole else "noted" if told else "silent"] += 1
+        noted = {*bp_file.read(folder).notes} - notes or not (folder / "profiling.json").exists()
+        outcomes["equal" if text == whole else "noted" if noted else "silent"] += 1
     assert outcomes["message"] > 0.5 * CASES / len(BP), outcomes
     assert outcomes["silent"] <= SILENT_SHARE * CASES / len(BP), outcomes
 
@@ -244,8 +244,8 @@ def test_processes_of_every_nth_subfile() -> None:
 @pytest.mark.parametrize("groups", [None, [64, 300]])
 def test_a_process_without_blocks_is_that_of_the_data(groups: list[int] | None) -> None:
     processes = np.arange(2)
-    found = None if groups is None else np.array(groups)
-    writers = Writers(processes, 1, lambda subfile, step: found)
+    places = None if groups is None else np.array(groups)
+    writers = Writers(processes, 1, lambda subfile, step: places)
     data = Metadata("md.0", b"")
     arguments = data, 0, processes, np.array([64, 300]), np.array([[0, 350, 400]])
     if groups:

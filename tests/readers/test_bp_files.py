@@ -307,3 +307,20 @@ def test_a_series_of_openpmd(engine: str, tmp_path: Path) -> None:
     assert len(fields) >= 3 and set().union(*fields.values()) == {(8, 6)}
     assert any(a.name == "/openPMD" for a in output.attributes)
     assert json.loads(describe(path).stdout)["streams"][0]["method"] == "adios2"
+
+
+def test_dimensions_of_fortran_are_turned(tmp_path: Path) -> None:
+    """A program with columns first states the fastest dimension first."""
+    copy = tmp_path / "fortran.bp"
+    shutil.copytree(FILES["blocks-bp5"], copy)
+    index = bytearray((copy / "md.idx").read_bytes())
+    assert index[40:41] == b"n"
+    index[40:41] = b"y"
+    (copy / "md.idx").write_bytes(index)
+    plain, turned = (by_name(bp_file.read(path)) for path in (FILES["blocks-bp5"], copy))
+    for name in ARRAYS:
+        for step, instance in plain[name].items():
+            rows = [(w, start[::-1], count[::-1]) for w, start, count in blocks(instance)]
+            assert blocks(turned[name][step]) == rows
+            shape = turned[name][step].shape
+            assert instance.shape == (None if shape is None else shape[::-1])

@@ -220,16 +220,16 @@ class Reader:
             ]
             if not len(present):
                 continue
-            known = pieces.setdefault(written.name, Pieces(written=written))
-            if (known.written.type, known.written.kind) != (written.type, written.kind):
+            blocks_of = pieces.setdefault(written.name, Pieces(written=written))
+            if (blocks_of.written.type, blocks_of.written.kind) != (written.type, written.kind):
                 raise data.fault(0, f"variable {one_line(written.name)}: of two types in one step")
             if written.kind in (GLOBAL_VALUE, LOCAL_VALUE):
                 self._scalar(
-                    view, format_, written, known, rows[present], base[present], room[present]
+                    view, format_, written, blocks_of, rows[present], base[present], room[present]
                 )
             else:
                 self._array(
-                    view, format_, written, known, rows[present], base[present], room[present]
+                    view, format_, written, blocks_of, rows[present], base[present], room[present]
                 )
         return derived
 
@@ -319,7 +319,7 @@ class Reader:
             raise view.fault(int(base_[0]), f"variable {name}: too many dimensions or blocks")
         if pieces.counts and pieces.counts[0].shape[1] != rank:
             raise view.fault(int(base_[0]), f"variable {name}: writers differ in rank")
-        one = np.ones_like(blocks)
+        each = np.ones_like(blocks)
 
         def table(name: str, count: Integers) -> Integers:
             row = part.fields[name]
@@ -344,11 +344,11 @@ class Reader:
         places = table("DataBlockLocation", blocks)
         if len(counts) != int(blocks.sum()) or len(places) != len(counts):
             raise view.fault(int(base_[0]), f"variable {name}: blocks without counts")
-        shapes = table("Shape", dims * one)
+        shapes = table("Shape", dims * each)
         if len(shapes) >= rank and rank and written.kind != LOCAL_ARRAY:
             shape = tuple(int(n) for n in shapes[-rank:])
-            each = shapes.reshape(-1, rank) != shapes[-rank:]
-            pieces.shapes_differ |= bool(each.any()) or pieces.shape not in (None, shape)
+            differing = shapes.reshape(-1, rank) != shapes[-rank:]
+            pieces.shapes_differ |= bool(differing.any()) or pieces.shape not in (None, shape)
             pieces.shape = shape
         pieces.writers.append(np.repeat(rows, blocks))
         pieces.starts.append(starts)

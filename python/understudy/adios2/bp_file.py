@@ -345,13 +345,13 @@ class _Groups:
     def __init__(self, path: Path, big_endian: bool) -> None:
         self.path = path
         self.big_endian = big_endian
-        self.known: dict[int, dict[int, list[int]]] = {}
+        self.places: dict[int, dict[int, list[int]]] = {}
 
     def begins(self, subfile: int, step: int) -> Integers | None:
         """Where the groups of a step begin; None where the file cannot tell."""
-        if subfile not in self.known:
-            self.known[subfile] = dict(self._read(subfile))
-        rows = self.known[subfile].get(step)
+        if subfile not in self.places:
+            self.places[subfile] = dict(self._read(subfile))
+        rows = self.places[subfile].get(step)
         return None if rows is None else np.array(rows, dtype=np.int64)
 
     def _read(self, subfile: int) -> dict[int, list[int]]:
@@ -418,6 +418,6 @@ def _shared(row: Instance, before: Instance) -> Instance:
         for key in ("writers", "starts", "counts")
     ]
     same = [old if np.array_equal(new, old) else new for new, old in pairs]
-    if all(one is old for one, (_, old) in zip(same, pairs, strict=True)):
+    if all(array is old for array, (_, old) in zip(same, pairs, strict=True)):
         return replace(row, blocks=before.blocks)
     return replace(row, blocks=Blocks(writers=same[0], starts=same[1], counts=same[2]))

@@ -361,11 +361,11 @@ def applied(output: Output, configuration: Configuration, name: str | None = Non
         engine = engines.engine_of(io.engine)
     except UnderstudyError as error:
         raise UnderstudyError(f"{configuration.path}: IO {io.name}: {error}") from None
-    known = engines.PLAYED[engine]
+    parameters_of = engines.PLAYED[engine]
     parameters: dict[str, str] = {}
     ignored = []
     for key, value in io.parameters.items():
-        parameter = known.get(key.lower())
+        parameter = parameters_of.get(key.lower())
         if parameter is None or not parameter.writer:
             ignored.append(one_line(key))
             continue
