@@ -129,6 +129,7 @@ def _of_writers(instance: Instance, writers: Integers, kind: str) -> Instance:
         shape=shape,
         blocks=Blocks(writers=writers[order], starts=starts, counts=counts),
         value=instance.value,
+        values=tuple(instance.values[k] for k in order) if instance.values else (),
         stored=None if instance.stored is None else instance.stored[order],
     )
 
@@ -255,10 +256,13 @@ class _Table:
         self.shapes_differ = bool((wholes != wholes[-1]).any())
         if column_major:
             counts, wholes, starts = counts[:, ::-1], wholes[:, ::-1], starts[:, ::-1]
-        value = None
+        value: str | None = None
+        values: tuple[str, ...] = ()
         none = np.zeros((len(counts), 0), np.int64)
         if kind in (GLOBAL_VALUE, LOCAL_VALUE):
-            value = self._value()
+            value = self._value(*self.groups[0])
+            if kind == LOCAL_VALUE:
+                values = self._values()
             counts, starts = none, none
         elif kind in (LOCAL_ARRAY, JOINED_ARRAY):
             starts = np.zeros_like(counts)
@@ -273,7 +277,12 @@ class _Table:
             counts=np.ascontiguousarray(counts),
         )
         return kind, Instance(
-            step=number, shape=shape, blocks=blocks, value=value, stored=self._stored(counts)
+            step=number,
+            shape=shape,
+            blocks=blocks,
+            value=value,
+            values=values,
+            stored=self._stored(counts),
         )
 
     def _dimensions(self, layout: Layout, rows: Integers) -> Integers:
@@ -284,8 +293,17 @@ class _Table:
         numbers = self.data.gather((rows[:, None] + at).ravel(), 8).view(np.int64)
         return numbers.reshape(len(rows), -1)
 
-    def _value(self) -> str | None:
-        layout, rows = self.groups[0]
+    def _values(self) -> tuple[str, ...]:
+        """Those of all blocks; none where the metadata lack one."""
+        texts = [
+            self._value(layout, rows[k : k + 1])
+            for layout, rows in self.groups
+            for k in range(len(rows))
+        ]
+        return tuple(text for text in texts if text is not None) if None not in texts else ()
+
+    def _value(self, layout: Layout, rows: Integers) -> str | None:
+        """That of the first of the rows."""
         if VALUE not in layout.at:
             return None
         at = int(rows[0]) + layout.at[VALUE]

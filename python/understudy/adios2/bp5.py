@@ -100,6 +100,7 @@ class Pieces:
     shape: tuple[int, ...] | None = None
     shapes_differ: bool = False
     value: tuple[int, str] | None = None
+    values: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -282,15 +283,25 @@ class Reader:
         pieces.starts.append(none)
         pieces.counts.append(none)
         pieces.places.append(np.full(len(rows), -1, np.int64))
-        if pieces.value is not None and pieces.value[0] < rows[0]:
-            return
-        at = int(base[0]) + written.field.offset
-        if written.type == STRING:
-            place = view.size(at, format_.pointer_bytes, "a text")
-            text = view.line(int(base[0]) + place, int(base[0] + room[0])) if place else ""
-        else:
-            text = view.value(at, written.type)
-        pieces.value = int(rows[0]), text
+        texts: Iterator[str] = (
+            self._text(view, format_, written, int(begin), int(size))
+            for begin, size in zip(base, room, strict=True)
+        )
+        if written.kind == LOCAL_VALUE:
+            pieces.values += (whole := list(texts))
+            texts = iter(whole)
+        if pieces.value is None or pieces.value[0] > rows[0]:
+            pieces.value = int(rows[0]), next(texts)
+
+    def _text(
+        self, view: Metadata, format_: Format, written: Written, begin: int, room: int
+    ) -> str:
+        """A scalar of the writer whose record begins there."""
+        at = begin + written.field.offset
+        if written.type != STRING:
+            return view.value(at, written.type)
+        place = view.size(at, format_.pointer_bytes, "a text")
+        return view.line(begin + place, begin + room) if place else ""
 
     def _array(
         self,
@@ -386,6 +397,7 @@ class Reader:
                 counts=np.ascontiguousarray(counts),
             ),
             value=None if pieces.value is None else pieces.value[1],
+            values=tuple(pieces.values[k] for k in order) if pieces.values else (),
             stored=stored,
         )
 

@@ -61,13 +61,15 @@ class Blocks:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Instance:
     """A variable in a time step: `shape` of the global array, None for local arrays and values,
-    and the `value` of a scalar as text (of a local value, that of the first writer). `stored`
+    and the `value` of a scalar as text (of a local value, that of the first writer; `values` are
+    those of its blocks). `stored`
     int64[n] are the bytes of each block in the file where an operator changed them."""
 
     step: int
     shape: tuple[int, ...] | None = None
     blocks: Blocks
     value: str | None = None
+    values: tuple[str, ...] = ()
     stored: Integers | None = None
 
 

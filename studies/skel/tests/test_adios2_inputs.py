@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from understudy.adios2.output import (
     GLOBAL_ARRAY,
     GLOBAL_VALUE,
     LOCAL_ARRAY,
+    LOCAL_VALUE,
     Attribute,
     Blocks,
     Instance,
@@ -278,6 +280,21 @@ def test_runtime_has_the_parameters_of_the_engines() -> None:
         if parameter.writer
     }
     assert set(re.findall(r'"([^"]+)"', listed)) == names
+
+
+@pytest.mark.parametrize("language", sorted(DIALECTS))
+def test_local_values_are_those_of_each_process(language: str) -> None:
+    none = np.zeros((3, 0), np.int64)
+    blocks = Blocks(writers=np.arange(3), starts=none, counts=none)
+    steps = [
+        Instance(step=0, blocks=blocks, value="7", values=("7", "8", "9")),
+        Instance(step=1, blocks=blocks, value="5", values=("5", "5", "5")),
+    ]
+    variable = Variable(name="l", type="int32_t", kind=LOCAL_VALUE, instances=tuple(steps))
+    written = replace(output(variable, writers=3), steps=2)
+    [text] = source.files(plan.of(written), "a", "output", language).values()
+    assert "7, 8, 9, 5, 5, 5," in text
+    assert "values_0[step * 3 + rank]" in text
 
 
 def test_local_arrays_have_no_starts() -> None:

@@ -68,13 +68,14 @@ class Layout:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Put:
-    """A variable: by step the number of its layout (an array) or its text (a value), and the ranks
-    that write a value."""
+    """A variable: by step the number of its layout (an array) or its text (a value), the ranks
+    that write a value, and by step the texts of all ranks, of a local value."""
 
     variable: Variable
     layouts: Mapping[int, int] = field(default_factory=dict)
     values: Mapping[int, str] = field(default_factory=dict)
     ranks: tuple[int, ...] = ()
+    of_ranks: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def local_value(self) -> bool:
@@ -130,6 +131,7 @@ def of(output: Output) -> Plan:
         for instance in variable.instances:
             _count(sizes[instance.step], variable, instance)
     numbers = sum(layout.rows().size for layout in layouts.all if layout.sides is None)
+    numbers += sum(len(texts) for put in puts for texts in put.of_ranks.values())
     if numbers > MAX_NUMBERS:
         raise UnderstudyError(
             f"{output.path}: its irregular blocks take tables of {numbers} numbers; expected at "
@@ -148,7 +150,8 @@ def _count(sizes: Integers, variable: Variable, instance: Instance) -> None:
     """Adds the bytes of an instance to those of the processes."""
     blocks = instance.blocks
     if variable.type == STRING:
-        each = np.full(len(blocks.writers), len((instance.value or "").encode()), np.int64)
+        texts = instance.values or [instance.value or ""] * len(blocks.writers)
+        each = np.array([len(text.encode()) for text in texts], dtype=np.int64)
     else:
         each = blocks.counts.prod(axis=1) * TYPE_BYTES[variable.type]
     np.add.at(sizes, blocks.writers, each)
@@ -160,7 +163,17 @@ def _put(output: Output, variable: Variable, layouts: "_Layouts") -> Put:
             i.step: i.value or ("" if variable.type == STRING else "0") for i in variable.instances
         }
         ranks = sorted({int(w) for i in variable.instances for w in i.blocks.writers})
-        return Put(variable=variable, values=values, ranks=tuple(ranks) or (0,))
+        of_ranks = {}
+        for instance in variable.instances:
+            if len(set(instance.values)) > 1:
+                texts = [instance.values[0]] * output.writers
+                for writer, text in zip(instance.blocks.writers, instance.values, strict=True):
+                    texts[int(writer)] = text
+                of_ranks[instance.step] = tuple(texts)
+        if of_ranks:
+            alike = {step: (text,) * output.writers for step, text in values.items()}
+            of_ranks = alike | of_ranks
+        return Put(variable=variable, values=values, ranks=tuple(ranks) or (0,), of_ranks=of_ranks)
     numbers = {}
     for instance in variable.instances:
         numbers[instance.step] = layouts.number(variable, instance)

@@ -245,7 +245,9 @@ class _Program:
             }
         texts = {s: self._literal(where, variable.type, text) for s, text in put.values.items()}
         argument = next(iter(texts.values()))
-        if len(set(texts.values())) > 1:
+        if put.of_ranks:
+            argument = self._of_rank(where, put)
+        elif len(set(texts.values())) > 1:
             name = self._value(variable.type, self._by_step(texts))
             argument = self.code.of("{}[step]", name)
         condition = self.code("")
@@ -255,6 +257,16 @@ class _Program:
             condition = self._among(put.ranks)
         call = self.code("local_value" if put.local_value else "value")
         return {**row, "condition": condition, "call": call, "argument": argument}
+
+    def _of_rank(self, where: str, put: Put) -> Text:
+        """A local value of the process, from a table of all."""
+        kind, steps = put.variable.type, self._by_step(put.of_ranks)
+        if len(set(steps)) == 1:
+            texts = [self._literal(where, kind, text) for text in steps[0]]
+            return self.code.of("{}[rank]", self._value(kind, texts))
+        texts = [self._literal(where, kind, text) for row in steps for text in row]
+        name = self._value(kind, texts)
+        return self.code.of("{}[step * {} + rank]", name, self.plan.writers)
 
     def attribute(self, attribute: Attribute) -> dict[str, Any]:
         where = f"attribute {attribute.name!r}"
