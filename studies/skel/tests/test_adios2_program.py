@@ -219,3 +219,29 @@ def test_fault_in_the_file_is_reported(original: Path, tmp_path: Path) -> None:
     done = understudy("skel", "replay", copy, "-d", tmp_path / "skeleton")
     assert done.exit_code != 0
     said("damaged", done.stderr, copy=copy)
+
+
+def test_file_of_openpmd_api_is_written_as_it_is(tmp_path: Path) -> None:
+    """Its blocks have no minima and maxima."""
+    need("openPMD-api", "adios2")
+    openpmd = import_module("openpmd_api")
+    path = tmp_path / "particles.bp"
+    series = openpmd.Series(
+        str(path), openpmd.Access.create, '{"iteration_encoding": "variable_based"}'
+    )
+    for step in range(2):
+        iteration = series.write_iterations()[step]
+        for name in ("position", "positionOffset"):
+            values = np.arange(10.0 + step)
+            record = iteration.particles["e"][name]["x"]
+            record.reset_dataset(openpmd.Dataset(values.dtype, values.shape))
+            record.store_chunk(values)
+        iteration.close()
+    series.close()
+    succeed("skel", "make", path, "-d", tmp_path / "script", "-l", "python")
+    script = tmp_path / "script" / "particles_skel_write.py"
+    done = run(script, "-o", tmp_path / "run", "-r", tmp_path / "result.json", "-k", "--verify")
+    assert done.returncode == 0, done.stderr
+    written = tmp_path / "run" / "particles.bp"
+    assert facts(bp_file.read(written)) == facts(bp_file.read(path))
+    assert b"MetaArrayMM" not in (written / "mmd.0").read_bytes()

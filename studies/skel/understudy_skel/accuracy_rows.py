@@ -25,7 +25,8 @@ from understudy.judge.statistics.paired_errors import (
     WITHIN,
 )
 
-AGGREGATORS = "num_aggregators"
+# Parameters of ADIOS, and of ADIOS2's engines.
+AGGREGATORS = ("num_aggregators", "NumAggregators", "NumSubFiles", "SubStreams")
 
 Floats = NDArray[np.float64]
 
@@ -120,7 +121,8 @@ def series(conditions: Iterable[Condition]) -> dict[str, list[Condition]]:
 def _aggregators(condition: Condition) -> int:
     """0 where the method has none."""
     assert condition.program is not None, "a program's condition"
-    text = parameters(condition.program.parameters).get(AGGREGATORS, "")
+    stated = parameters(condition.program.parameters)
+    text = next((stated[name] for name in AGGREGATORS if name in stated), "")
     return int(text) if text.isdecimal() else 0
 
 

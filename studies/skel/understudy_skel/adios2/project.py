@@ -1,6 +1,7 @@
 """What an input is, and the files of its skeletal application."""
 
 import re
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from shutil import which
@@ -85,10 +86,21 @@ def _output(path: Path) -> Output:
     if path.is_dir():
         if not is_bp_directory(path):
             raise UnderstudyError(f"{path}: expected a BP4 or BP5 file, a directory with md.idx")
-        return bp_file.read(path)
+        return _with_statistics(bp_file.read(path))
     if not _is_model(path):
         raise UnderstudyError(f"{path}: expected a BP4 or BP5 file, or a model (YAML)")
     return model_file.read(path)
+
+
+def _with_statistics(output: Output) -> Output:
+    """The output with StatsLevel 0 if its blocks have no minima and maxima, as openPMD-api's."""
+    definitions = output.path / "mmd.0"
+    if not definitions.is_file():
+        return output
+    text = definitions.read_bytes()
+    if b"MetaArray" not in text or b"MetaArrayMM" in text or b"MetaArrayOpMM" in text:
+        return output
+    return replace(output, parameters={**output.parameters, "StatsLevel": "0"})
 
 
 def generate_files(
