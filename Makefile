@@ -50,12 +50,11 @@ docs:  ## make the site of the documentation in build/site/, and check its links
 	@./setup.sh test
 	@$(ENV) NO_MKDOCS_2_WARNING=1 mkdocs build
 
-dist:  ## make the source distribution, the wheels, those of the studies too, and a bill of materials in dist/
+dist:  ## make of HEAD the source distribution, the wheels, those of the studies too, and a bill of materials in dist/
 	@./setup.sh run
 	@rm -f dist/understudy-*
-	@$(ENV) hatchling build -d dist
+	@$(ENV) python packaging/release.py dist
 	@$(ENV) python packaging/sbom.py dist/understudy-*.whl
-	@$(ENV) for study in studies/*/; do (cd "$$study" && hatchling build -t wheel -d "$(CURDIR)/dist"); done
 
 image:  ## make the container image localhost/understudy of Debian 13, or on BASE=IMAGE
 	@./setup.sh image

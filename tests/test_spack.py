@@ -8,6 +8,7 @@ import runpy
 import shutil
 import subprocess
 import sys
+import tarfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -36,6 +37,7 @@ from understudy.reframe.systems import NEEDS, load
 
 SPACK = ROOT / "spack-repo"
 REPOSITORY = SPACK / "spack_repo" / "understudy"
+CHECKOUT = SPACK / "spack_repo" / "understudy_checkout"  # the packages of a clone
 PACKAGES = REPOSITORY / "packages"
 ENVIRONMENTS = SPACK / "environments"
 PUBLISHED = ROOT / "studies" / "papers" / "environments"  # of the systems of the papers
@@ -46,9 +48,15 @@ NAMES = sorted([*FOLDERS, *OLD])
 FOLDERS |= {name: PUBLISHED / name for name in OLD}
 
 
-def directives(package: str, name: str) -> list[tuple[str, dict[str, Any]]]:
+def recipe(package: str, repository: Path = REPOSITORY) -> str:
+    return (repository / "packages" / package.replace("-", "_") / "package.py").read_text()
+
+
+def directives(
+    package: str, name: str, repository: Path = REPOSITORY
+) -> list[tuple[str, dict[str, Any]]]:
     """The calls of a directive in a recipe: its first argument, and keywords that are literals."""
-    tree = ast.parse((PACKAGES / package.replace("-", "_") / "package.py").read_text())
+    tree = ast.parse(recipe(package, repository))
     calls = []
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == name:
@@ -68,20 +76,61 @@ def lower_bound(spec: str) -> tuple[str, str]:
 
 def test_the_index_leads_to_the_repository() -> None:
     index = yaml.safe_load((ROOT / "spack-repo-index.yaml").read_text())
-    assert [ROOT / path for path in index["repo_index"]["paths"]] == [REPOSITORY]
-    repo = yaml.safe_load((REPOSITORY / "repo.yaml").read_text())["repo"]
-    assert repo == {"namespace": REPOSITORY.name, "api": "v2.2"}
+    # Spack takes a package of the first repository that has it.
+    assert [ROOT / path for path in index["repo_index"]["paths"]] == [CHECKOUT, REPOSITORY]
+    suite = yaml.safe_load((ENVIRONMENTS / "common" / "suite.yaml").read_text())["repos"]
+    assert list(suite) == [CHECKOUT.name, REPOSITORY.name]
+    for folder in (CHECKOUT, REPOSITORY):
+        repo = yaml.safe_load((folder / "repo.yaml").read_text())["repo"]
+        assert repo == {"namespace": folder.name, "api": "v2.2"}
 
 
 @pytest.mark.parametrize("package", sorted(OURS))
-def test_recipes_import_each_name_of_spack(package: str) -> None:
-    text = (PACKAGES / package.replace("-", "_") / "package.py").read_text()
-    tree = ast.parse(text)
-    stars = [n for n in ast.walk(tree) if isinstance(n, ast.ImportFrom) and n.names[0].name == "*"]
-    assert not stars
+def test_recipes_are_as_spack_takes_them(package: str) -> None:
+    """On their own: nothing of this repository, and no method that Spack keeps for itself."""
+    tree = ast.parse(recipe(package))
+    imports = [n for n in ast.walk(tree) if isinstance(n, ast.Import | ast.ImportFrom)]
+    assert not any(n.names[0].name == "*" for n in imports)
+    origins = {n.module or "" for n in imports if isinstance(n, ast.ImportFrom)}
+    assert all(
+        o in ("pathlib", "spack.package") or o.startswith("spack_repo.builtin.") for o in origins
+    )
+    [body] = [n for n in tree.body if isinstance(n, ast.ClassDef)]
+    methods = [n.name for n in body.body if isinstance(n, ast.FunctionDef)]
+    assert not any(name.startswith("_") or name == "detect_dev_src_change" for name in methods)
     assert directives(package, "license")
-    urls = re.findall(r"https?://[^\s\"']+", text)
-    assert all("readthedocs.io" in url for url in urls)  # no address that nobody answers
+    values = {
+        n.targets[0].id: ast.literal_eval(n.value)
+        for n in body.body
+        if isinstance(n, ast.Assign)
+        and isinstance(n.targets[0], ast.Name)
+        and n.targets[0].id in ("homepage", "git", "url", "pypi")
+    }
+    assert all(v.startswith("https://") for k, v in values.items() if k != "pypi")
+    if package == "reframe":
+        return
+    assert directives(package, "maintainers")
+    assert any(name.startswith("test_") for name in methods)
+    # Of an address that only the owner of the project can replace, and of one project.
+    assert values["homepage"] == "https://understudy.example.org"
+    assert values["git"] == "https://understudy.example.org/understudy.git"
+
+
+@pytest.mark.parametrize("package", sorted(OURS - {"reframe"}))
+def test_packages_of_a_checkout_differ_in_their_source_alone(package: str) -> None:
+    tree = ast.parse(recipe(package, CHECKOUT))
+    [body] = [n for n in tree.body if isinstance(n, ast.ClassDef)]
+    [origin] = [b.id for b in body.bases if isinstance(b, ast.Name)]
+    [name] = [
+        f"{n.module}.{n.names[0].name}"
+        for n in tree.body
+        if isinstance(n, ast.ImportFrom) and n.names[0].asname == origin
+    ]
+    module = package.replace("-", "_")
+    assert name == f"spack_repo.understudy.packages.{module}.package.{body.name}"
+    methods = [n.name for n in body.body if isinstance(n, ast.FunctionDef)]
+    assert methods == ["detect_dev_src_change"]
+    assert 'version("main", branch="main", preferred=True)' in recipe(package, CHECKOUT)
 
 
 def test_the_python_recipe_has_the_dependencies_of_the_package() -> None:
@@ -107,29 +156,74 @@ def test_the_python_recipe_has_the_dependencies_of_the_package() -> None:
     assert project["requires-python"] == f">={python}"
 
 
-def test_both_recipes_have_the_versions_of_the_project() -> None:
-    """A release is a commit of the history, in which the version stands, and the same in both."""
-    releases = [
-        {name: more["commit"] for name, more in directives(package, "version") if name != "main"}
+def releases() -> dict[str, str]:
+    """The commit of each release, by its version, as both packages of a checkout state it."""
+    commits = [
+        {
+            name: more["commit"]
+            for name, more in directives(package, "version", CHECKOUT)
+            if name != "main"
+        }
         for package in ("understudy", "py-understudy")
     ]
-    assert releases[0] == releases[1] and __version__ in releases[0]
-    for name, commit in releases[0].items():
-        file = f"{commit}:python/understudy/__init__.py"
-        shown = subprocess.run(
-            ["git", "show", file], cwd=ROOT, capture_output=True, text=True, check=False
-        )
-        if shown.returncode == 0:
+    assert commits[0] == commits[1] and __version__ in commits[0]
+    return commits[0]
+
+
+def has_no_history(commit: str) -> bool:
+    """A copy without git or with a part of the history, which has no releases."""
+    words = ["git", "rev-parse", "--is-shallow-repository"]
+    asked = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
+    if asked.stdout.strip() == "false":
+        return False
+    words = ["git", "cat-file", "-e", commit]
+    return subprocess.run(words, cwd=ROOT, capture_output=True, check=False).returncode != 0
+
+
+def test_a_release_is_a_commit_with_its_version() -> None:
+    for name, commit in releases().items():
+        if not has_no_history(commit):
+            words = ["git", "show", f"{commit}:python/understudy/__init__.py"]
+            shown = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True)
             assert f'__version__ = "{name}"' in shown.stdout
-        else:  # a copy without history, or with a part of it, has no releases
-            told = subprocess.run(
-                ["git", "rev-parse", "--is-shallow-repository"],
-                cwd=ROOT,
-                capture_output=True,
-                text=True,
-                check=False,
-            )
-            assert told.stdout.strip() != "false", f"{name}: {commit} is no commit"
+
+
+def distribution(root: Path, folder: Path, *words: str) -> str:
+    """What the script of `make dist` prints of the source distribution of a copy."""
+    command = [sys.executable, root / "packaging" / "release.py", "--only-source", *words, folder]
+    done = subprocess.run(list(map(str, command)), capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize("package", ["understudy", "py-understudy"])
+def test_recipes_state_the_archives_that_make_dist_makes(package: str, tmp_path: Path) -> None:
+    stated = {name for name, _ in directives(package, "version")} - {"main"}
+    assert stated == set(releases())
+    for name, commit in releases().items():
+        if not has_no_history(commit):
+            line = distribution(ROOT, tmp_path, "--commit", commit)
+            assert f"    {line}" in recipe(package)
+            archive = (tmp_path / f"understudy-{name}.tar.gz").read_bytes()
+            assert hashlib.sha256(archive).hexdigest() in line
+
+
+def test_the_archive_of_a_commit_is_the_same_in_every_copy(tmp_path: Path) -> None:
+    """Whatever else is in the copy, and whatever rights and times its files have."""
+    copies = [tmp_path / name for name in ("a", "b")]
+    for copy, mask in zip(copies, ("022", "077"), strict=True):
+        clone = f'umask {mask} && git clone -q --depth=1 "file://$0" "$1"'
+        subprocess.run(["bash", "-c", clone, str(ROOT), str(copy)], check=True)
+        shutil.copy(ROOT / "packaging" / "release.py", copy / "packaging")
+    (copies[1] / "python" / "understudy" / "untracked.py").touch()
+    (copies[1] / "README.md").unlink()
+    lines = [distribution(copy, copy / "dist") for copy in copies]
+    assert lines[0] == lines[1] and lines[0].startswith('version("')
+    [archive] = (copies[1] / "dist").iterdir()
+    with tarfile.open(archive) as members:
+        names = {name.partition("/")[2] for name in members.getnames()}
+    assert {"README.md", "CMakeLists.txt", "studies/skel/pyproject.toml"} <= names
+    assert "python/understudy/untracked.py" not in names
 
 
 def test_the_version_of_reframe_is_one_that_we_test_with() -> None:
@@ -139,13 +233,12 @@ def test_the_version_of_reframe_is_one_that_we_test_with() -> None:
 
 
 def test_the_options_of_the_recipe_are_those_of_cmake() -> None:
-    recipe = (PACKAGES / "understudy" / "package.py").read_text()
     cmake = "".join(
         path.read_text()
         for pattern in ("CMakeLists.txt", "cmake/*.cmake", "studies/*/cmake/*.cmake")
         for path in ROOT.glob(pattern)
     )
-    for option in set(re.findall(r'"(UND_[A-Z0-9_]+)"', recipe)):
+    for option in set(re.findall(r'"(UND_[A-Z0-9_]+)"', recipe("understudy"))):
         assert re.search(rf"(option|set)\({option} ", cmake), option
 
 
@@ -509,22 +602,23 @@ def test_the_test_of_the_recipe_starts_ranks_as_any_user_on_any_host(
         ("spack_repo.builtin", MagicMock()),
         ("spack_repo.builtin.build_systems", MagicMock()),
         ("spack_repo.builtin.build_systems.cmake", cmake),
-        ("spack_repo.understudy", MagicMock()),
-        ("spack_repo.understudy.sources", MagicMock()),
     ):
         monkeypatch.setitem(sys.modules, name, module)
     for name in [name for name in os.environ if name.startswith(("OMPI_", "PRTE_"))]:
         monkeypatch.delenv(name)
-    recipe = PACKAGES / "understudy"
+    package_class = runpy.run_path(str(PACKAGES / "understudy" / "package.py"))["Understudy"]
     mpirun = shutil.which("mpirun")
     assert mpirun is not None
     package = SimpleNamespace(
         spec=MagicMock(satisfies=lambda _: False),
         prefix=SimpleNamespace(bin=Path(player.program()).parent),
-        test_suite=SimpleNamespace(current_test_data_dir=recipe / "test"),
+        libraries=list,
+        settings=package_class.settings,
+        workload=package_class.workload,
+        test_suite=SimpleNamespace(current_test_cache_dir=ROOT),
     )
     package.spec.__getitem__.return_value.prefix.bin = Path(mpirun).parent
-    runpy.run_path(str(recipe / "package.py"))["Understudy"].test_play(package)
+    package_class.test_play(package)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["mpiio", "posix", "stdio"]
 
 
@@ -585,7 +679,7 @@ class Package:
 
 def test_only_sources_make_spack_build_again(tmp_path: Path) -> None:
     """Not the output of a session or caches of Python, but a source that is new, newer or gone."""
-    changed = runpy.run_path(str(REPOSITORY / "sources.py"))["changed"]
+    changed = runpy.run_path(str(CHECKOUT / "sources.py"))["changed"]
     package = Package(tmp_path / "source", tmp_path / "prefix")
     spec = tmp_path / "prefix" / ".spack" / "spec.json"
     files = [tmp_path / "source" / name for name in ("python/a.py", "core/b.c", "core/c.c", "x")]

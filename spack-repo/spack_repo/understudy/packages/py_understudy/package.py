@@ -1,13 +1,12 @@
-import re
+# Copyright Spack Project Developers. See COPYRIGHT file for details.
+#
+# SPDX-License-Identifier: (Apache-2.0 OR MIT)
+
 from pathlib import Path
 
 from spack_repo.builtin.build_systems.python import PythonPackage
-from spack_repo.understudy.sources import changed
 
-from spack.package import Executable, depends_on, join_path, license, variant, version
-
-# See the recipe of understudy.
-REPOSITORY = Path(__file__).resolve().parents[5]
+from spack.package import Executable, depends_on, join_path, license, maintainers, variant, version
 
 
 class PyUnderstudy(PythonPackage):
@@ -16,14 +15,18 @@ class PyUnderstudy(PythonPackage):
     Python library, and the checks and workloads that come with it. Its studies are packages of
     their own: py-understudy-skel, py-understudy-darshan and py-understudy-papers."""
 
-    homepage = REPOSITORY.as_uri()
-    git = homepage
+    homepage = "https://understudy.example.org"
+    url = "https://understudy.example.org/releases/understudy-0.2.0.tar.gz"
+    git = "https://understudy.example.org/understudy.git"
 
-    license("Apache-2.0", checked_by="the project")
+    maintainers("understudy-developers")
 
-    version("main", branch="main", preferred=True)
-    version("0.2.0", commit="f526d2627ffe38e88208eb27580a7698ead33160")
+    license("Apache-2.0", checked_by="understudy-developers")
 
+    version("main", branch="main")
+    version("0.2.0", sha256="38499a69613131cbca03fff7f98b5dd42a69b1b736dc2739e1de96ae8e9fc85d")
+
+    variant("adios2", default=False, when="@0.2.1:", description="Read BP4 and BP5 files")
     variant("polars", default=False, description="Data frames and Parquet of run records")
 
     depends_on("python@3.10:", type=("build", "run"))
@@ -37,18 +40,11 @@ class PyUnderstudy(PythonPackage):
     depends_on("py-polars@1.29:", type=("build", "run"), when="+polars")
     depends_on("py-rich@13:", type=("build", "run"))
     depends_on("py-scipy@1.10:", type=("build", "run"))
+    depends_on("adios2@2.10:+python", type="run", when="+adios2")
     depends_on("reframe@4.10.3:4.10", type=("build", "run"))
     # The checks run the programs of the same version.
     depends_on("understudy@main", type="run", when="@main")
     depends_on("understudy@0.2.0", type="run", when="@0.2.0")
-
-    def detect_dev_src_change(self):
-        """Of `develop`: installed again only if what is in the package has changed."""
-        project = REPOSITORY / "pyproject.toml"
-        data = re.findall(r'(?m)^"([^"]+)" = "understudy/data', project.read_text())
-        data += ("checks", "configs")  # of hatch_build.py
-        packaged = ("pyproject.toml", "hatch_build.py", "README.md", "python/understudy")
-        return changed(self, (*packaged, *data))
 
     def test_where(self):
         """the directories that came with the package are there"""

@@ -1,26 +1,26 @@
+# Copyright Spack Project Developers. See COPYRIGHT file for details.
+#
+# SPDX-License-Identifier: (Apache-2.0 OR MIT)
+
 from pathlib import Path
 
 from spack_repo.builtin.build_systems.cmake import CMakePackage
-from spack_repo.understudy.sources import changed
 
 from spack.package import (
     Executable,
     InstallError,
+    cache_extra_test_sources,
     conflicts,
     depends_on,
     join_path,
     license,
+    maintainers,
+    run_after,
     variant,
     version,
     which,
     working_dir,
 )
-
-# The recipe stands in the project's own repository, and builds what it stands in: a checkout, or
-# the clone that `spack repo add <git address>` makes.
-REPOSITORY = Path(__file__).resolve().parents[5]
-
-LIBRARIES = ("hdf5", "adios", "adios2")  # variants, and the methods that need them
 
 
 class Understudy(CMakePackage):
@@ -28,17 +28,20 @@ class Understudy(CMakePackage):
     description with MPI processes, skeletons' support, and a tool for file systems and striping.
     The command `understudy`, the ReFrame checks and the workloads are in py-understudy."""
 
-    homepage = REPOSITORY.as_uri()
-    git = homepage
+    homepage = "https://understudy.example.org"
+    url = "https://understudy.example.org/releases/understudy-0.2.0.tar.gz"
+    git = "https://understudy.example.org/understudy.git"
 
-    license("Apache-2.0", checked_by="the project")
+    maintainers("understudy-developers")
 
-    version("main", branch="main", preferred=True)
-    version("0.2.0", commit="f526d2627ffe38e88208eb27580a7698ead33160")
+    license("Apache-2.0", checked_by="understudy-developers")
+
+    version("main", branch="main")
+    version("0.2.0", sha256="38499a69613131cbca03fff7f98b5dd42a69b1b736dc2739e1de96ae8e9fc85d")
 
     variant("hdf5", default=True, description="Play through parallel HDF5")
     variant("adios", default=False, description="Play through ADIOS 1.13, for skeletons too")
-    variant("adios2", default=False, description="Play through ADIOS2")
+    variant("adios2", default=False, when="@0.2.1:", description="Play through ADIOS2")
 
     depends_on("c", type="build")
     depends_on("cmake@3.18:", type="build")
@@ -55,15 +58,11 @@ class Understudy(CMakePackage):
         "%c=intel-oneapi-compilers-classic@:14", msg="the programs are C11: Intel 15 or newer"
     )
 
-    # ruff: noqa: RUF012 (Spack's way)
     sanity_check_is_file = ["bin/understudy-replay", "bin/understudy-storage"]
 
-    def detect_dev_src_change(self):
-        """Of `develop`: installed again only if what is compiled has changed."""
-        return changed(
-            self,
-            ("CMakeLists.txt", "cmake", "proxies", "studies", "python/understudy/__init__.py"),
-        )
+    def libraries(self):
+        """The methods that need a library, of those that are asked for."""
+        return [m for m in ("hdf5", "adios", "adios2") if self.spec.satisfies("+" + m)]
 
     def cmake_args(self):
         spec = self.spec
@@ -79,26 +78,29 @@ class Understudy(CMakePackage):
             self.define_from_variant("UND_ADIOS", "adios"),
             self.define_from_variant("UND_ADIOS2", "adios2"),
             # A method that was asked for is there, or the build fails.
-            self.define("UND_REQUIRE", [m for m in LIBRARIES if spec.satisfies(f"+{m}")]),
+            self.define("UND_REQUIRE", self.libraries()),
         ]
+
+    # For test_play: a workload of two ranks, and what Open MPI needs to start more ranks than
+    # cores, and as root.
+    settings = "python/understudy/open-mpi.sh"
+    workload = "spack-repo/spack_repo/understudy/packages/understudy/test/two-ranks.json"
+
+    @run_after("install")
+    def keep_test_sources(self):
+        cache_extra_test_sources(self, [self.settings, self.workload])
 
     def test_play(self):
         """play a workload on two ranks and verify its files"""
         mpi = self.spec["mpi"].prefix.bin
         launcher = which("mpirun", "mpiexec", "srun", path=[str(mpi)], required=True)
-        # Open MPI refuses more ranks than cores, and a user who is root, unless it is told.
-        settings = REPOSITORY / "python" / "understudy" / "open-mpi.sh"
-        start = ["-c", '. "$0" && exec "$@"', str(settings), launcher.path]
+        kept = self.test_suite.current_test_cache_dir
+        start = ["-c", '. "$0" && exec "$@"', join_path(kept, self.settings), launcher.path]
         player = join_path(self.prefix.bin, "understudy-replay")
-        workload = join_path(self.test_suite.current_test_data_dir, "two-ranks.json")
-        methods = ["posix", "stdio", "mpiio"]
-        methods += [m for m in LIBRARIES if self.spec.satisfies(f"+{m}")]
-        for method in methods:
+        replay = [player, "-w", join_path(kept, self.workload), "-o", "run", "-O", "result.json"]
+        for method in ["posix", "stdio", "mpiio", *self.libraries()]:
             with working_dir(method, create=True):
-                Executable("sh")(
-                    *start, "-n", "2", player, "-w", workload, "-o", "run", "-O", "result.json",
-                    "-a", method, "--verify",
-                )  # fmt: skip
+                Executable("sh")(*start, "-n", "2", *replay, "-a", method, "--verify")
                 text = Path("result.json").read_text(encoding="utf-8")
                 assert '"verify": true' in text, f"{method}: its files were not verified"
 

@@ -1,9 +1,11 @@
-"""What a development build is made of, in place of Spack's own answer: the whole checkout, which
-every session changes whose output is in it."""
+"""The packages of the checkout, or of the clone that `spack repo add <git address>` makes: their
+repository, and what a development build is made of, in place of Spack's own answer: the whole
+checkout, which every session changes whose output is in it."""
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+REPOSITORY = Path(__file__).resolve().parents[3]
 CACHE = "__pycache__"  # changes its directory, and is no source
 
 
