@@ -1,6 +1,6 @@
 """Does the player of the modules Understudy do all of a workload's I/O, at each scale?
 
-A test of the EESSI test suite, for which eessi.testsuite has to be on PYTHONPATH:
+A test for EESSI's test suite (PyPI: eessi-testsuite 1.1):
 reframe -C CONFIG -c packaging/eessi/understudy.py -r --tag CI
 """
 
@@ -27,7 +27,7 @@ RESULT = "result.json"
 @rfm.simple_test
 class EESSI_Understudy(rfm.RunOnlyRegressionTest, EESSI_Mixin):
     descr = "A workload of Understudy, scaled weakly to all ranks"
-    module_name = parameter(find_modules("Understudy"))
+    module_info = parameter(find_modules("Understudy"))
     workload = parameter(["n-1", "n-n"], loggable=True)
     # Their grids are of two rows of ranks.
     scale = parameter(name for name in SCALES if name != "1_core")
