@@ -33,6 +33,7 @@ static bool is_member(const char *name)
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -273,31 +274,29 @@ struct member {
 enum { INDEX, METADATA, META_METADATA, MEMBERS };
 enum { HEADER = 64, BP_VERSION = 37, ACTIVE_BP4 = 38, ACTIVE_BP5 = 39, ROW_BP4 = 64, END_BP4 = 40 };
 
-/* The whole index and what describes types, which are small; of metadata the size alone. */
-static bool load_member(void *context, int descriptor, const char *name)
+/* The whole index and what describes types, which are small; of metadata the size alone. A file that is missing has no
+ * bytes. */
+static bool load_member(const char *path, int which, struct member *member)
 {
     static const char *const names[] = {"md.idx", "md.0", "mmd.0"};
-    struct member *members = context;
-    for (int m = 0; m < MEMBERS; ++m) {
-        struct stat status;
-        if (strcmp(name, names[m]) != 0)
-            continue;
-        if (fstat(descriptor, &status) != 0)
-            return false;
-        members[m].size = (uint64_t)status.st_size;
-        free(members[m].bytes);
-        members[m].bytes = malloc(m == METADATA ? 1 : members[m].size + 1);
-        if (!members[m].bytes)
-            return false;
-        for (uint64_t done = 0; m != METADATA && done < members[m].size;) {
-            const ssize_t some = pread(descriptor, members[m].bytes + done, members[m].size - done, (off_t)done);
-            if (some < 0)
-                return false;
-            members[m].size = some == 0 ? done : members[m].size;
-            done += (uint64_t)some;
-        }
+    char name[PATH_MAX];
+    struct stat status;
+    snprintf(name, sizeof name, "%s/%s", path, names[which]);
+    const int descriptor = open(name, O_RDONLY | O_CLOEXEC);
+    if (descriptor < 0)
+        return errno == ENOENT;
+    bool good = fstat(descriptor, &status) == 0;
+    member->size = good ? (uint64_t)status.st_size : 0;
+    member->bytes = malloc(which == METADATA ? 1 : member->size + 1);
+    good = good && member->bytes;
+    for (uint64_t done = 0; good && which != METADATA && done < member->size;) {
+        const ssize_t some = pread(descriptor, member->bytes + done, member->size - done, (off_t)done);
+        good = some >= 0;
+        member->size = some == 0 ? done : member->size;
+        done += some > 0 ? (uint64_t)some : 0;
     }
-    return true;
+    close(descriptor);
+    return good;
 }
 
 static uint64_t number_at(const struct member *member, uint64_t at)
@@ -365,7 +364,9 @@ static bool is_whole(const struct und_directory *directory, const char *path, st
     struct stat status;
     if (stat(name, &status) == 0 && !S_ISDIR(status.st_mode))
         return true; /* HDF5 says what it could not do */
-    bool whole = und_directory_visit(directory, path, load_member, members);
+    bool whole = true;
+    for (int m = 0; whole && m < MEMBERS; ++m)
+        whole = load_member(name, m, &members[m]);
     if (!whole) {
         und_fail(error, "%s", strerror(errno));
     } else if (!index->bytes || index->size < HEADER || !members[METADATA].bytes) {

@@ -66,7 +66,7 @@ def link(path: Path, to: str) -> None:
 
 
 def replaced(path: Path) -> None:
-    path.unlink()
+    shutil.rmtree(path) if path.is_dir() else path.unlink()
     write(path)
 
 

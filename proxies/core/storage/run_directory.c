@@ -338,7 +338,7 @@ void und_directory_remove_at(struct und_directory *directory, int parent, const 
 bool und_directory_visit(const struct und_directory *directory, const char *path,
                          bool (*visit)(void *context, int descriptor, const char *name), void *context)
 {
-    const int parent = open(und_directory_name(directory, path), OPEN_DIRECTORY | O_NOFOLLOW);
+    const int parent = open(und_directory_name(directory, path), OPEN_DIRECTORY); /* an earlier run's may be a link */
     DIR *listing = parent < 0 ? NULL : fdopendir(parent);
     bool good = listing != NULL;
     for (const struct dirent *entry; good && (entry = readdir(listing));) {
