@@ -65,8 +65,12 @@ def link(path: Path, to: str) -> None:
     path.symlink_to(to)
 
 
-def replaced(path: Path) -> None:
+def taken_away(path: Path) -> None:
     shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+
+def replaced(path: Path) -> None:
+    taken_away(path)
     write(path)
 
 
@@ -87,7 +91,7 @@ def new_data(folder: Path, _: str) -> None:
 def other_files(folder: Path, suffix: str) -> None:
     replaced(folder / "data" / (FIRST + suffix))
     path = folder / "data" / f"field.000000.f1{suffix}"
-    path.unlink()
+    taken_away(path)
     link(path, "../precious")
 
 
