@@ -266,7 +266,7 @@ def test_a_model_is_described(tmp_path: Path) -> None:
         "U": ("f64", [9, 8], {"rule": "grid", "grid": [3, 2]}),
         "V": ("f32", [8], None),
         "W": ("i32", [6, 5], None),
-        "time": ("f64", [1], {"rule": "runs", "runs": [[1, 1], [5, 0]]}),
+        "time": ("f64", [1], None),
     }
     config = saved(tmp_path, "adios2.xml", XML)
     rows = notes(describe(path, "--config", config, "--io", "checkpoint"))

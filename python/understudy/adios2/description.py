@@ -27,7 +27,6 @@ from understudy.program.types import (
     Source,
     Variable,
     identifier,
-    runs_at_most,
 )
 from understudy.program.workload import Workload
 
@@ -123,7 +122,7 @@ class _Composer:
             rows = np.zeros(ranks, np.int64)
             np.add.at(rows, blocks.writers, instance.stored)
             total = int(rows.sum())
-            return [((total,), runs_at_most((1, int(n)) for n in rows))] if total else []
+            return [((total,), tilings.of_rows(rows))] if total else []
         used = (blocks.counts > 0).all(axis=1)
         if not used.any():
             self.empty.add(written.name)

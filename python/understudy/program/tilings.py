@@ -29,7 +29,7 @@ def one_behind_the_other(counts: Integers) -> Tiling:
         tail = tuple(int(n) for n in used[0, 1:])
     else:
         rows, tail = counts.prod(axis=1), ()
-    return (int(rows.sum()), *tail), runs_at_most((1, int(n)) for n in rows)
+    return (int(rows.sum()), *tail), of_rows(rows)
 
 
 def _slabs(starts: Integers, counts: Integers, shape: tuple[int, ...]) -> Decomposition | None:
@@ -40,7 +40,12 @@ def _slabs(starts: Integers, counts: Integers, shape: tuple[int, ...]) -> Decomp
     full = (counts[used, 1:] == np.asarray(shape[1:])).all()
     if not full or rows.sum() != shape[0] or (starts[used, 0] != firsts[used]).any():
         return None
-    even = (rows == even_part(shape[0], len(rows), np.arange(len(rows)))[1]).all()
+    return of_rows(rows)
+
+
+def of_rows(rows: Integers) -> Decomposition:
+    """The decomposition of slabs with so many rows on each rank."""
+    even = (rows == even_part(int(rows.sum()), len(rows), np.arange(len(rows)))[1]).all()
     return EVEN if even else runs_at_most((1, int(n)) for n in rows)
 
 
