@@ -4,9 +4,11 @@
 #include "internal.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <exception>
 #include <fstream>
 #include <functional>
 #include <iterator>
@@ -210,6 +212,36 @@ template <> struct Parts<long double> { /* its 16 bytes as two numbers */
 enum { TYPES = SKELETON_F64 + 1 };
 static const size_t type_bytes[TYPES] = {1, 2, 4, 8, 1, 2, 4, 8, 4, 8};
 
+/* What went wrong, without the time and the places that ADIOS2 states before it. */
+static std::string reason(const std::exception &error)
+{
+    std::string text = error.what();
+    const size_t head = text.find("> : ");
+    if (head != std::string::npos)
+        text.erase(0, head + 4);
+    text.erase(std::min(text.find('\x1b'), text.size())); /* colours */
+    while (!text.empty() && isspace((unsigned char)text.back()))
+        text.pop_back();
+    std::replace(text.begin(), text.end(), '\n', ' ');
+    return text;
+}
+
+/* An operator that the library lacks is thrown from a function of ADIOS2 that must not throw. */
+static const struct skeleton *terminating; /* a handler gets no argument */
+
+static void terminate()
+{
+    const std::exception_ptr thrown = std::current_exception();
+    try {
+        if (thrown)
+            std::rethrow_exception(thrown);
+    } catch (const std::exception &error) {
+        skeleton_die(terminating, "%s: %s", terminating->config, reason(error).c_str());
+    } catch (...) {
+    }
+    abort();
+}
+
 enum class Mode { plan, write, verify };
 
 struct Output::State {
@@ -223,11 +255,12 @@ struct Output::State {
     uint64_t bytes = 0;                        /* of the step */
     size_t used[TYPES] = {}, most[TYPES] = {}; /* elements of each type in the step, and in any */
     void *contents[TYPES] = {};
-    size_t step = 0; /* that is verified */
+    size_t step = 0;            /* that is verified */
+    bool is_collective = false; /* HDF5: all processes define each variable, or wait for ever */
     struct record *record = nullptr;
 
     State(struct skeleton *of, const Program &name, adios2::ADIOS &&library)
-        : run(of), program(name), adios(std::move(library)), io(adios.DeclareIO(name.io))
+        : run(of), program(name), adios(std::move(library))
     {
     }
 
@@ -237,7 +270,7 @@ struct Output::State {
         try {
             call();
         } catch (const std::exception &error) {
-            skeleton_die(run, "%s of %s failed: %s", name, what.c_str(), error.what());
+            skeleton_die(run, "%s of %s failed: %s", name, what.c_str(), reason(error).c_str());
         }
     }
 
@@ -269,6 +302,20 @@ struct Output::State {
                               : nullptr;
     }
 
+    /* Before a step is written: can the engine write the variable? All processes know whether it is global; each,
+     * whether it has a block. */
+    void check_collective(const std::string &name, bool is_global, bool has_block)
+    {
+        static const char text[] = "%s: the engine HDF5 writes on more than one process only values of all, and global "
+                                   "arrays of which each process has a block; expected BP5 or BP4";
+        if (mode != Mode::plan || !is_collective)
+            return;
+        if (!is_global)
+            skeleton_leave(run, 0, text, name.c_str());
+        if (!has_block)
+            skeleton_die(run, text, name.c_str());
+    }
+
     void differs(const std::string &name, const char *what)
     {
         skeleton_die(run, "%s: %s in step %zu: %s differs from what was written", path.c_str(), name.c_str(), step,
@@ -288,22 +335,26 @@ static adios2::ADIOS library(struct skeleton *run)
         return adios2::ADIOS(run->config);
 #endif
     } catch (const std::exception &error) {
-        skeleton_die(run, "%s: %s", run->config, error.what());
+        skeleton_leave(run, 0, "%s: %s", run->config, reason(error).c_str());
     }
 }
 
 Output::Output(struct skeleton *run, const Program &program) : state(new State(run, program, library(run)))
 {
-    state->checked("SetEngine", program.io, [&] {
+    try { /* what fails does so on all processes */
+        state->io = state->adios.DeclareIO(program.io);
         if (run->options.method)
             state->io.SetEngine(run->options.method);
         for (const auto &pair : parameters_of(run->options.parameters))
             state->io.SetParameter(pair.first, pair.second);
-    });
+    } catch (const std::exception &error) {
+        skeleton_leave(run, 0, "%s: %s", run->config, reason(error).c_str());
+    }
     std::string engine = state->io.EngineType();
     if (!is_one_of(engines, std::size(engines), engine))
         skeleton_leave(run, 0, "%s: engine %s: it writes no files, or is unknown; expected BP5, BP4 or HDF5",
                        run->config, engine.c_str());
+    state->is_collective = run->ranks > 1 && strcasecmp(engine.c_str(), "HDF5") == 0;
     if (!run->options.method) { /* the result names it */
         static const char *const defaults[] = {"BP", "BPFile", "File", "FileStream"};
         run->options.method = strdup(is_one_of(defaults, std::size(defaults), engine) ? "BP5" : engine.c_str());
@@ -357,14 +408,17 @@ template <class T> void Output::State::put_value(const std::string &name, const 
         });
 }
 
-template <class T> void Output::value(const std::string &name, const T &value)
+template <class T> void Output::value(const std::string &name, const T &value, bool writes)
 {
-    state->put_value(name, value, {});
+    if (writes || state->is_collective)
+        state->put_value(name, value, {});
 }
 
-template <class T> void Output::local_value(const std::string &name, const T &value)
+template <class T> void Output::local_value(const std::string &name, const T &value, bool writes)
 {
-    state->put_value(name, value, {adios2::LocalValueDim});
+    state->check_collective(name, false, writes);
+    if (writes)
+        state->put_value(name, value, {adios2::LocalValueDim});
 }
 
 template <class T> void Output::State::verify_blocks(const std::string &name, const Layout &layout, const T *data)
@@ -376,6 +430,7 @@ template <class T> void Output::State::verify_blocks(const std::string &name, co
             differs(name, "the type");
         const bool lossy = !stored.Operations().empty() || strstr(run->config_text, "<operation");
         const bool is_global = !layout.blocks.empty() && !layout.blocks[0].start.empty();
+        const bool lists_blocks = strcasecmp(run->options.method, "HDF5") != 0;
         const auto all = engine.BlocksInfo(stored, engine.CurrentStep());
         size_t whole = 0;
         for (const auto &block : layout.blocks) {
@@ -383,7 +438,7 @@ template <class T> void Output::State::verify_blocks(const std::string &name, co
             const bool stands = std::any_of(all.begin(), all.end(), [&](const auto &info) {
                 return info.Count == block.count && (!is_global || info.Start == block.start);
             });
-            if (!stands && count > 0)
+            if (lists_blocks && !stands && count > 0)
                 differs(name, "a block");
             if (is_global && count > 0 && !lossy) {
                 std::vector<T> copy(count);
@@ -404,6 +459,7 @@ template <class T> void Output::put(const std::string &name, const Layout &layou
         count += elements(block.count);
     const T *at = data ? data : state->take<T>(count);
     state->bytes += count * sizeof(T);
+    state->check_collective(name, !layout.shape.empty(), !layout.blocks.empty());
     if (layout.blocks.empty())
         return;
     if (state->mode == Mode::verify) {
@@ -525,6 +581,8 @@ static int run_steps(const skeleton_options &options, const Program &program, At
                      WriteStep write_step)
 {
     struct skeleton *run = skeleton_start(&options, MPI_COMM_WORLD);
+    terminating = run;
+    const std::terminate_handler before = std::set_terminate(terminate);
     {
         Output output(run, program);
         uint64_t most = 0;
@@ -550,6 +608,7 @@ static int run_steps(const skeleton_options &options, const Program &program, At
                 output.verify(write_step, program.steps);
         }
     }
+    std::set_terminate(before);
     skeleton_finish(run);
     return EXIT_SUCCESS;
 }
@@ -581,10 +640,10 @@ int play(int argc, char **argv, const Program &program, Attributes attributes, W
 
 /* ---- Types ---- */
 
-#define OF_TYPE(T)                                                        \
-    template void Output::value<T>(const std::string &, const T &);       \
-    template void Output::local_value<T>(const std::string &, const T &); \
-    template void Output::attribute<T>(const std::string &, const T &);   \
+#define OF_TYPE(T)                                                              \
+    template void Output::value<T>(const std::string &, const T &, bool);       \
+    template void Output::local_value<T>(const std::string &, const T &, bool); \
+    template void Output::attribute<T>(const std::string &, const T &);         \
     template void Output::attribute_array<T>(const std::string &, const std::vector<T> &);
 #define OF_ELEMENT(T) \
     OF_TYPE(T)        \

@@ -81,9 +81,9 @@ class Output
 
     template <class T> void attribute(const std::string &name, const T &value);
     template <class T> void attribute_array(const std::string &name, const std::vector<T> &values);
-    /* A value that all processes share, and one of each process. */
-    template <class T> void value(const std::string &name, const T &value);
-    template <class T> void local_value(const std::string &name, const T &value);
+    /* A value that all processes share, and one of each process; `writes`: does this process write it? */
+    template <class T> void value(const std::string &name, const T &value, bool writes = true);
+    template <class T> void local_value(const std::string &name, const T &value, bool writes = true);
     /* The blocks of this process, with contents of the runtime, or with those at `data`, block behind block. */
     template <class T> void put(const std::string &name, const Layout &layout, const T *data = nullptr);
 

@@ -137,6 +137,8 @@ class Output:
                 f"engine {self.io.EngineType()}: it writes no files, or is unknown; expected BP5, "
                 "BP4 or HDF5"
             )
+        # HDF5: all processes define each variable, or wait for ever.
+        self.is_collective = comm.Get_size() > 1 and self.io.EngineType().lower() == "hdf5"
         self.engine = None
         self.mode = "plan"
         self.bytes = 0
@@ -151,7 +153,25 @@ class Output:
         content = value if kind == "string" else np.array(value, dtype=_dtype(kind))
         self.io.DefineAttribute(name, content)
 
-    def value(self, name, kind, value, shape=()):
+    def value(self, name, kind, value, writes=True):
+        """A value that all processes share; `writes`: does this process write it?"""
+        if writes or self.is_collective:
+            self._put_value(name, kind, value, ())
+
+    def local_value(self, name, kind, value, writes=True):
+        self._check_collective(name, False)
+        if writes:
+            self._put_value(name, kind, value, (bindings.LocalValueDim,))
+
+    def _check_collective(self, name, has_global_block):
+        """Before a step is written: can the engine write the variable?"""
+        if self.mode == "plan" and self.is_collective and not has_global_block:
+            raise UsageError(
+                f"{name}: the engine HDF5 writes on more than one process only values of all, and "
+                "global arrays of which each process has a block; expected BP5 or BP4"
+            )
+
+    def _put_value(self, name, kind, value, shape):
         if kind == "string":
             self.bytes += len(value.encode())
             content = value
@@ -170,15 +190,13 @@ class Output:
         if self.mode == "write":
             self._timed(1, self.engine.Put, variable, content)
 
-    def local_value(self, name, kind, value):
-        self.value(name, kind, value, (bindings.LocalValueDim,))
-
     def put(self, name, kind, layout):
         counts = [int(np.prod(count, dtype=np.int64)) for _, count in layout.blocks]
         at = self.used.get(kind, 0)
         self.used[kind] = at + sum(counts)
         self.most[kind] = max(self.most.get(kind, 0), self.used[kind])
         self.bytes += sum(counts) * _dtype(kind).itemsize
+        self._check_collective(name, bool(layout.blocks) and bool(layout.blocks[0][0]))
         if self.mode == "plan" or not layout.blocks:
             return
         for (start, count), elements in zip(layout.blocks, counts, strict=True):
@@ -289,9 +307,9 @@ class Output:
         variable = self.stored.InquireVariable(name)
         if not variable:
             self._differs(name, "the variable")
-        if (
-            content.size and content.itemsize > 1
-        ):  # else BlocksInfo fails on minima that are no text
+        # BlocksInfo of HDF5 is empty, and fails on minima of one byte, which may be no text.
+        lists_blocks = self.io.EngineType().lower() != "hdf5" and content.itemsize > 1
+        if content.size and lists_blocks:
             rows = self.engine.BlocksInfo(name, self.engine.CurrentStep())
             text, begins = ",".join(map(str, count)), ",".join(map(str, start))
             if not any(r["Count"] == text and (not start or r["Start"] == begins) for r in rows):

@@ -283,6 +283,15 @@ def test_runtime_has_the_parameters_of_the_engines() -> None:
 
 
 @pytest.mark.parametrize("language", sorted(DIALECTS))
+def test_processes_that_write_no_value_define_it(language: str) -> None:
+    """With HDF5 they would wait for ever for each other otherwise."""
+    rows = [[0, 0, 3], [1, 3, 3]]
+    written = output(value("int32_t", "1"), global_array("a", (6,), rows), writers=2)
+    [text] = source.files(plan.of(written), "a", "output", language).values()
+    assert ", 1, rank == 0)" in text
+
+
+@pytest.mark.parametrize("language", sorted(DIALECTS))
 def test_local_values_are_those_of_each_process(language: str) -> None:
     none = np.zeros((3, 0), np.int64)
     blocks = Blocks(writers=np.arange(3), starts=none, counts=none)

@@ -206,6 +206,22 @@ def test_changed_file_does_not_verify(script: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "result.json").exists()
 
 
+def test_operator_that_the_library_lacks_ends_in_one_message(
+    program: Path, tmp_path: Path
+) -> None:
+    """ADIOS2 throws it where it must not."""
+    config = tmp_path / "operator.xml"
+    config.write_text(
+        '<adios-config><io name="output"><variable name="T"><operation type="sz"/></variable>'
+        "</io></adios-config>"
+    )
+    done = run(program, "-o", tmp_path / "run", "-c", config)
+    assert done.returncode != 0
+    said("no-operator", done.stderr, config=config)
+    assert "terminate" not in done.stderr
+    assert not (tmp_path / "run").exists()
+
+
 def test_another_number_of_processes_is_refused(program: Path, tmp_path: Path) -> None:
     done = support.run(program, 2, "-o", tmp_path / "run")
     assert done.returncode != 0

@@ -185,10 +185,8 @@ void write_step(skel::Output &output, int rank, int step)
     const skel::Layout slab{{(size_t)drift.begins.back(), COLUMNS},
                             {{{(size_t)drift.begins[(size_t)rank], 0}, {(size_t)drift.rows(), COLUMNS}}}};
     const skel::Layout part{{drift.all_particles}, {{{drift.offset}, {x.size()}}}};
-    if (rank == 0) {
-        output.value<int32_t>("step", step);
-        output.value<double>("time", 0.5 * step);
-    }
+    output.value<int32_t>("step", step, rank == 0);
+    output.value<double>("time", 0.5 * step, rank == 0);
     output.put<double>("T", slab, drift.field.data() + COLUMNS);
     output.put<double>("particles/x", part, x.data());
     output.put<double>("particles/y", part, y.data());

@@ -88,7 +88,7 @@ static void write_step(skel::Output &output, int rank, int step)
     if ({{ group.condition }}) {
 {% endif %}
 {% for put in group.puts %}
-    {{ group.indent }}{% if put.condition %}if ({{ put.condition }}) {% endif %}output.{{ put.call }}<{{ put.type }}>({{ put.name | c_string }}, {{ put.argument }});
+    {{ group.indent }}output.{{ put.call }}<{{ put.type }}>({{ put.name | c_string }}, {{ put.argument }}{% if put.condition %}, {{ put.condition }}{% endif %});
 {% endfor %}
 {% if group.condition %}
     }
