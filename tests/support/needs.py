@@ -26,7 +26,6 @@ MODULES = {
 }
 # As the shell expressions of requirements-debian.txt: each succeeds where it is there.
 MORE = {
-    "ADIOS2 with MPI": "adios2-config --mpi --cxx-libs",
     "Chromium": "command -v chromium || command -v chromium-browser || command -v google-chrome",
     "Darshan's HDF5 module": f"grep -q H5Dwrite {DARSHAN}/lib/libdarshan.so",
     "Darshan's runtime": 'test "${DARSHAN_RUNTIME-}" || command -v darshan-config',

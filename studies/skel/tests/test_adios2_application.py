@@ -1,6 +1,5 @@
 """An application in C++ and its skeleton: what both write, and that they can be compared."""
 
-import os
 import subprocess
 from pathlib import Path
 from shutil import which
@@ -25,10 +24,10 @@ def built(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     [drift] = studies.directories("programs/adios2/drift.cpp")
     with pytest.MonkeyPatch.context() as patch:
         if request.param == "adios2":
-            patch.setattr("understudy_skel.adios2.project.which", lambda _: None)
-        elif "ADIOS2_ROOT" not in os.environ:
-            prefix = Path(str(which("adios2-config"))).parents[1]
-            patch.setenv("ADIOS2_ROOT", str(prefix))
+            patch.delenv("ADIOS2_ROOT", raising=False)
+            patch.setattr("understudy_skel.adios2.project.is_installed", lambda: False)
+        elif program := which("adios2-config"):
+            patch.setenv("ADIOS2_ROOT", str(Path(program).parents[1]))
         succeed("skel", "measure", drift, "-d", folder)
     (folder / "drift.xml").write_bytes(drift.with_suffix(".xml").read_bytes())
     return folder
@@ -50,7 +49,7 @@ def test_skeleton_writes_what_the_application_writes_and_is_compared(built: Path
     learned = built / "learned"
     with pytest.MonkeyPatch.context() as patch:
         if ranks == 1:
-            patch.setattr("understudy_skel.adios2.project.which", lambda _: None)
+            patch.setattr("understudy_skel.adios2.project.is_installed", lambda: False)
         succeed("skel", "replay", original, "-d", learned)
     skeleton = learned / "build" / "drift_skel_write"
     for k in range(2):

@@ -157,9 +157,15 @@ def _report(planned: plan.Plan, application: str) -> None:
     )
 
 
+def is_installed() -> bool:
+    """Is there an ADIOS2 that CMake finds by itself?"""
+    programs = ("adios2-config", "adios2-config.mpi")
+    return any(map(which, programs)) or any(Path("/usr").glob("lib/*/cmake/adios2"))
+
+
 def library() -> Path | None:
     """Where CMake finds the library of the module adios2, for a single process, if no other is
     installed."""
-    spec = None if which("adios2-config") else find_spec("adios2")
+    spec = None if is_installed() else find_spec("adios2")
     folder = Path(spec.origin).parent / "cmake" / "adios2" if spec and spec.origin else None
     return folder if folder and folder.is_dir() else None
