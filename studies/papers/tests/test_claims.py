@@ -30,6 +30,7 @@ from understudy.paths import where
 from understudy.reframe.bases import canary
 from understudy_papers.judge import claim_sides, claims
 
+REFERENCES = Path(__file__).parents[1] / "references"
 CLAIM: dict[str, Any] = {
     "name": "more-is-better",
     "source": "a study, Fig. 1",
@@ -670,7 +671,7 @@ def test_the_study_counts_56_of_its_60_cases_within_10_percent() -> None:
     """The errors of Fig. 2 outside of the limit, of all that its text lists."""
     [claim] = [
         c
-        for c in claims.load(where("references") / "sith.yaml")
+        for c in claims.load(REFERENCES / "sith.yaml")
         if c.name == "chimera-skeleton-is-accurate"
     ]
     cases = sum(len(case.ranks or ()) for case in claim.cases) * len(paired_errors.OF_THE_PAPER)
@@ -685,6 +686,8 @@ def test_claims_are_of_workloads_and_streams_that_exist() -> None:
     for path in where("traces").glob("*.xml"):
         groups = ElementTree.parse(path).getroot().findall("adios-group")
         described |= {(path.stem, str(group.get("name"))) for group in groups}
-    for path in where("references").glob("*.yaml"):
+    paths = list(REFERENCES.glob("*.yaml"))
+    assert len(paths) == 8
+    for path in paths:
         for claim in claims.load(path):
             assert (claim.workload, claim.stream) in described, f"{path.name}: {claim.name}"

@@ -284,7 +284,7 @@ def test_runtime_has_the_parameters_of_the_engines() -> None:
 
 @pytest.mark.parametrize("language", sorted(DIALECTS))
 def test_processes_that_write_no_value_define_it(language: str) -> None:
-    """With HDF5 they would wait for ever for each other otherwise."""
+    """With HDF5 they would hang otherwise."""
     rows = [[0, 0, 3], [1, 3, 3]]
     written = output(value("int32_t", "1"), global_array("a", (6,), rows), writers=2)
     [text] = source.files(plan.of(written), "a", "output", language).values()

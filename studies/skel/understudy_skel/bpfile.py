@@ -23,7 +23,6 @@ from understudy_skel.types import BY_NAME, ElementType
 
 PROGRAMS = ("bpls", "bpls.openmpi", "bpls.mpich")
 OWN = "/__adios__/"
-ADIOS2_FILES = {"mmd.0": "BP5", "md.idx": "BP4"}  # by what only such a directory has
 UNCHANGED = "identity"  # the transform whose bytes depend neither on contents nor on parameters
 HEAD = re.compile(
     r"  (?P<type>[a-z ]+?)\s{2,}(?P<name>\S.*?)\s+(?:(?P<steps>\d+)\*)?"
@@ -133,10 +132,6 @@ def _can_be_written(listed: Listed) -> bool:
 
 
 def bpls_output(path: Path) -> str:
-    if path.is_dir():
-        theirs = next((kind for name, kind in ADIOS2_FILES.items() if (path / name).exists()), "")
-        what = f"a {theirs} directory of ADIOS2" if theirs else "a directory"
-        raise UnderstudyError(f"{path}: {what}; expected a BP file of ADIOS 1.x")
     if not path.is_file():
         raise UnderstudyError(f"{path}: cannot be read: no such file")
     program = next((p for p in PROGRAMS if shutil.which(p)), None)
