@@ -406,8 +406,8 @@ REFUSED = {
     "d.plain": "d.plain: not a plain text: no text at byte 0 (invalid start byte)",
     "e.data": "e.data: it starts with b'\\xff\\xfe\\x00', expected a plain text (.plain) or a toy "
     "(.toy) or a model of an output of ADIOS2 (.yaml, .yml) or a BP4 or BP5 file of ADIOS2 (.bp, "
-    ".bp4, .bp5, .idx) or a Darshan log (.darshan) or a trace of Recorder (.mt) or a trace of strace "
-    "(.strace) or a workload (.json)",
+    ".bp4, .bp5, .idx) or a Darshan log (.darshan) or a trace of Recorder (.mt) or a trace of "
+    "strace (.strace) or a workload (.json)",
     "f.toy": "f.toy: not a toy: no text at byte 7 (invalid start byte)",
     "f.toy -o out.json": "f.toy: not a toy: no text at byte 7 (invalid start byte)",
     "f.toy --job 1": "f.toy: not a toy: no text at byte 7 (invalid start byte)",

@@ -407,8 +407,7 @@ static void begin_step(struct und_file *file)
     check(adios2_begin_step(file->engine, adios2_step_mode_append, -1.0F, &status), file, "begin a step of ", NULL);
     if (status != adios2_step_status_ok)
         UND_DIE("adios2: cannot begin a step of %s: ADIOS2 is not ready for it", file->path);
-    *file->operations += !file->in_step;
-    file->in_step = true;
+    file->in_step = true; /* counted is its end: a data phase has as many calls as transfers */
 }
 
 static void end_step(struct und_file *file)
