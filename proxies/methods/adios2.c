@@ -49,6 +49,8 @@ enum {
     FILES_BESIDE = 4                   /* the directory and what is in it beside data */
 };
 #define SHM_BYTES (INT64_C(2) * (2147483648 - 102400)) /* ADIOS2's default */
+/* Of a segment of shared memory: its state and two aligned buffers; with less, ADIOS2 counts below 0. */
+enum { LEAST_SHM_BYTES = 4096 };
 
 static const char *const no_yes[] = {"no", "yes", NULL};
 #ifdef ADIOS2_HAVE_HDF5
@@ -192,6 +194,10 @@ static bool settle(const int64_t *values, struct und_use *use, struct und_error 
     if (values[SHM] > 0 && values[AGGREGATION] != TWO_LEVEL)
         return und_fail(error, "adios2.max_shm_size is no option of the aggregation type %s",
                         aggregations[values[AGGREGATION]]);
+    if (values[SHM] > 0 && values[SHM] < LEAST_SHM_BYTES)
+        return und_fail(error,
+                        "adios2.max_shm_size=%" PRId64 ": expected 0, or %d bytes or more: ADIOS2 breaks with less",
+                        values[SHM], LEAST_SHM_BYTES);
     if (values[AGGREGATORS] > 0 && values[RATIO] > 0)
         return und_fail(error, "adios2.num_aggregators and adios2.aggregator_ratio exclude each other");
     if (values[ASYNC] && use->lasts)

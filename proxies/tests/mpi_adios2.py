@@ -104,6 +104,7 @@ def invalid_input(player: Player) -> None:
             ("num_subfiles", "EveryoneWrites"),
         ),
         (("aggregation_type=EveryoneWrites", "max_shm_size=1MiB"), ("max_shm_size", "Everyone")),
+        (("max_shm_size=64",), ("max_shm_size=64", "4096")),
         (("num_aggregators=2", "aggregator_ratio=2"), ("exclude each other",)),
         (("stripe_size=1m",), ("stripe_size=1m", "1MiB")),
         (("colour=red",), ("adios2.OPTION=VALUE", "engine, put")),
