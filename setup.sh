@@ -108,6 +108,7 @@ python_packages() {
   [ "$(cat .venv/understudy.requirements 2>/dev/null)" = "$(requirements_key requirements-test.txt)" ] && return 0
   [ "$(cat .venv/understudy.requirements 2>/dev/null)" = "$(requirements_key "$requirements")" ] && return 0
   if [ "$(cat .venv/understudy.python 2>/dev/null)" != "$venv_key" ]; then
+    [ ! -L .venv ] || die ".venv is a link to the environment of another checkout, which would be emptied; remove it"
     logged venv "creating .venv with $("$python" -V)" "$python" -m venv --clear .venv
   fi
   logged pip "installing the Python packages of $requirements into .venv" \

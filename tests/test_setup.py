@@ -236,6 +236,19 @@ def test_packages_of_rehearsals_are_for_these_alone(
     assert [name for name in ("slurmd", "ceph-osd", "fuse3") if name in installed] == services
 
 
+def test_an_environment_of_another_checkout_is_not_emptied(bare: tuple[Path, Path]) -> None:
+    tree, programs = bare
+    for there in ("cc", "make", "cmake", "mpicc", "mpirun", "pkg-config", "good-python"):
+        script(programs / there, "exit 0")
+    kept = tree / "other" / "kept"
+    kept.parent.mkdir()
+    kept.touch()
+    (tree / ".venv").symlink_to("other")
+    done = shell(tree, programs, "bash", "./setup.sh", "run", PYTHON="good-python")
+    assert done.returncode == 1 and kept.exists()
+    assert "understudy: .venv is a link to the environment of another checkout" in done.stderr
+
+
 def test_nobody_to_ask_for_a_password_is_no_question(bare: tuple[Path, Path]) -> None:
     tree, programs = bare
     script(programs / "id", "echo 1000")
