@@ -144,6 +144,14 @@ def test_what_is_said_of_short_data(tmp_path: Path) -> None:
         said(f"short-data-{stem}", error.value, copy=copy)
 
 
+def test_a_writer_without_data_may_be_placed_behind_the_end(tmp_path: Path) -> None:
+    """As in a last step without variables, where ADIOS2 states the place of the next data."""
+    path = FILES["blocks-bp5"]
+    place = (path / "md.idx").read_bytes().index((4656).to_bytes(8, "little"))  # rank 3, step 1
+    copy = changed(path, tmp_path, "md.idx", place, (1 << 20).to_bytes(8, "little"))
+    assert described(copy) == described(path)
+
+
 @pytest.mark.parametrize("text", ["{", "[1]", '[{"rank": -1}]', '[{"rank": 0}, {"rank": 0}]'])
 def test_a_wrong_profile_is_left_out(text: str, tmp_path: Path) -> None:
     copy = tmp_path / "out.bp"

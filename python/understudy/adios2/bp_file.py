@@ -222,6 +222,7 @@ def _check_pieces(
     lengths = np.concatenate([place.lengths, last[:, None]], axis=1)
     if sizes:
         past = (place.positions + lengths) - np.asarray(sizes)[place.subfile][:, None]
+        past[lengths == 0] = 0  # of these, the place is where the next data would be
         if int(past.max()) > 0:
             worst = int(past.max(axis=1).argmax())
             raise data.fault(
