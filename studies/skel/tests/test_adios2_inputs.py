@@ -1,6 +1,8 @@
 """Inputs of skeletal applications for ADIOS2: models, configurations, and what is refused."""
 
+import os
 import re
+import subprocess
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -318,3 +320,39 @@ def test_local_arrays_have_no_starts() -> None:
     variable = Variable(name="l", type="float", kind=LOCAL_ARRAY, instances=(instance,))
     [text] = source.files(plan.of(output(variable)), "a", "output", CPP).values()
     assert "return {{}, {{{}, {5}}}};" in text
+
+
+ADIOS2_OF_MPI = """\
+set(adios2_FOUND TRUE)
+add_library(adios2::cxx_mpi INTERFACE IMPORTED)
+target_link_libraries(adios2::cxx_mpi INTERFACE MPI::MPI_C MPI::MPI_CXX)
+"""
+
+
+def test_library_that_is_asked_for_is_linked_and_finds_its_targets(
+    model: Path, tmp_path: Path
+) -> None:
+    """An ADIOS2 with MPI needs MPI's C++; that of an earlier build, or another, is not taken."""
+    succeed("skel", "make", model, "-d", tmp_path / "out", "--no-make")
+    libraries = [tmp_path / "first", tmp_path / "second"]
+    for folder in libraries:
+        (folder / "lib/cmake/adios2").mkdir(parents=True)
+        (folder / "lib/cmake/adios2/adios2-config.cmake").write_text(ADIOS2_OF_MPI)
+        assert "Build files have been written" in _configured(tmp_path / "out", folder)
+        cache = (tmp_path / "out/build/CMakeCache.txt").read_text()
+        assert f"adios2_DIR:PATH={folder}/lib/cmake/adios2\n" in cache
+    (tmp_path / "empty").mkdir()
+    assert "Could not find a package" in _configured(tmp_path / "out", tmp_path / "empty")
+
+
+def _configured(folder: Path, library: Path) -> str:
+    """What CMake says of the program, before it is compiled."""
+    done = subprocess.run(
+        ["make", "-C", folder, f"ADIOS2_ROOT={library}", "configure"],
+        env=os.environ | {"CMAKE_PREFIX_PATH": str(library.parent / "first")},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    return done.stdout + done.stderr
