@@ -143,6 +143,25 @@ def test_times_of_each_rank_are_those_of_the_profile() -> None:
         assert json.loads(describe(path).stdout)["streams"][0]["steps"][0]["lasting"] > 0
 
 
+@pytest.mark.parametrize("missing", ["none", "data.*"])
+@pytest.mark.parametrize("path", BLOCKS, ids=lambda path: path.stem)
+def test_a_profile_is_of_the_last_session(path: Path, missing: str, tmp_path: Path) -> None:
+    """Of a file that was appended to, the profile has the steps of the last session only."""
+    copy = tmp_path / path.name
+    shutil.copytree(path, copy, ignore=shutil.ignore_patterns(missing))
+    rows = json.loads((copy / "profiling.json").read_text())
+    for row in rows:
+        if "bp5" in path.stem:
+            row["ES"]["nCalls"] = 2
+        else:  # data.0 and data.1 have 20,507 bytes; the second step begins at 3,838 and 4,340
+            row["bytes"] = (20507 - 3838 - 4340) * (row["rank"] == 0)
+    (copy / "profiling.json").write_text(json.dumps(rows))
+    whole, last = (json.loads(describe(p).stdout) for p in (path, copy))
+    lasting = [d["streams"][0]["steps"][0]["lasting"] for d in (whole, last)]
+    assert lasting[1] == pytest.approx(lasting[0] * 3 / 2, rel=1e-6)
+    said("last-session", "\n".join(last["source"]["notes"]))
+
+
 @pytest.mark.parametrize("path", BLOCKS, ids=lambda path: path.stem)
 def test_the_metadata_are_enough(path: Path, tmp_path: Path) -> None:
     """Without its data, a file is described as with them."""

@@ -15,7 +15,7 @@ import numpy as np
 from understudy.adios2 import bp4, bp5, index, profile
 from understudy.adios2.bp4_writers import Writers
 from understudy.adios2.index import Header, StepBP5
-from understudy.adios2.metadata import Metadata
+from understudy.adios2.metadata import LARGEST, Metadata
 from understudy.adios2.output import (
     GLOBAL_ARRAY,
     JOINED_ARRAY,
@@ -25,6 +25,7 @@ from understudy.adios2.output import (
     Instance,
     Integers,
     Output,
+    Profile,
     Variable,
     element_bytes,
 )
@@ -67,6 +68,7 @@ class _Collected:
     attributes: dict[str, Attribute] = field(default_factory=dict)
     writers: int = 0
     times: list[int] = field(default_factory=list)
+    behind: list[int] = field(default_factory=list)  # bytes from each step to the end
 
     def add(self, name: str, kind: tuple[str, str, int], operator: str, row: Instance) -> None:
         """Add a variable of a step. Blocks as of its step before are kept once."""
@@ -108,6 +110,8 @@ def read(path: Path, tick: Tick = lambda _: None) -> Output:
     reader = _read_bp5 if header.format == 5 else _read_bp4
     steps, subfiles, notes = reader(path, header, rows, length, collected, tick)
     measured, left_out = profile.load(path / "profiling.json")
+    if measured is not None:
+        measured = replace(measured, steps=_profiled_steps(measured, steps, collected.behind))
     notes += [left_out] if left_out else []
     if header.active:
         notes.append("The program was still writing, or ended without closing the file.")
@@ -124,6 +128,17 @@ def read(path: Path, tick: Tick = lambda _: None) -> Output:
         times=tuple(float(t - collected.times[0]) for t in collected.times),
         notes=tuple(notes),
     )
+
+
+def _profiled_steps(measured: Profile, steps: int, behind: list[int]) -> int:
+    """The time steps of the last session that wrote to the file, of which the profile is: the
+    calls that BP5 counts; of BP4, those whose blocks lie in the bytes that it counts."""
+    if "ES" in measured.calls:
+        return min(int(measured.calls["ES"].max()), steps) or steps
+    if "bytes" in measured.bytes and behind:
+        written = int(measured.bytes["bytes"].sum())
+        return sum(rest <= written for rest in behind) or steps
+    return steps
 
 
 def _size(file: Path) -> int:
@@ -324,20 +339,43 @@ def _read_bp4(
     )
     writers = Writers(ranks, subfiles, groups.begins)
     differing = used = 0
+    begins: list[dict[int, int]] = []  # of each step, where the first block is in a subfile
+    ends: dict[int, int] = dict(enumerate(sizes))
     for number, place in enumerate(places):
         data = _part(file, place.processes, place.end - place.processes, header.big_endian)
         collected.times.append(place.time_s)
         step = bp4.read_step(data, number, place, writers)
         differing += step.shapes_differ
         collected.writers = max(collected.writers, 1 + int(step.processes.max(initial=-1)))
+        begins.append({})
         for name, instance in step.instances.items():
             _check_places(data, name, step.blocks[name], sizes)
+            _extend(begins[-1], ends, step.blocks[name])
             used = max(used, 1 + int(step.blocks[name][:, 0].max()))
             kind, shape = step.types[name]
             collected.add(name, (kind, shape, element_bytes(kind)), step.operators[name], instance)
         collected.attributes |= {a.name: a for a in step.attributes}
         tick((number + 1) / len(places))
+    collected.behind = _bytes_behind(begins, ends)
     return len(places), subfiles or used, [*notes, *_doubts(0, differing)]
+
+
+def _extend(begins: dict[int, int], ends: dict[int, int], blocks: Integers) -> None:
+    """Take blocks, int64[n, 3], into where those of a step begin and where each subfile ends."""
+    for subfile in np.unique(blocks[:, 0]).tolist():
+        _, begin, end = blocks[blocks[:, 0] == subfile].T
+        begins[subfile] = min(begins.get(subfile, LARGEST), int(begin.min()))
+        ends[subfile] = max(ends.get(subfile, 0), int(end.max()))
+
+
+def _bytes_behind(begins: list[dict[int, int]], ends: dict[int, int]) -> list[int]:
+    """The bytes from the first blocks of each step to the ends of the subfiles."""
+    first = dict(ends)
+    behind = []
+    for step in reversed(begins):
+        first |= step
+        behind.append(sum(ends.values()) - sum(first.values()))
+    return behind[::-1]
 
 
 class _Groups:

@@ -305,9 +305,9 @@ def _again(before: Dump, dump: Dump) -> Dump | None:
 
 def _duration(output: Output) -> float | None:
     """Seconds of a step on the slowest rank, on average; None where they are not known."""
-    if (times := _times(output)) is None or not output.steps:
+    if (times := _times(output)) is None or output.profile is None or not output.profile.steps:
         return None
-    return float(times.max()) / output.steps
+    return float(times.max()) / output.profile.steps
 
 
 def _times(output: Output) -> npt.NDArray[np.float64] | None:
@@ -330,9 +330,12 @@ def _notes(output: Output, composer: _Composer) -> list[str]:
     words = ", ".join(f"{key} {value}" for key, value in output.parameters.items())
     steps = f"{output.steps} time step{'s' * (output.steps != 1)}"
     notes = [f"Engine {output.engine} of ADIOS2{subfiles}, {steps}{f': {words}' * bool(words)}."]
-    if (times := _times(output)) is not None and len(times):
+    if output.profile and (times := _times(output)) is not None and len(times):
+        last = f"last {output.profile.steps} of the "
+        last *= output.profile.steps < output.steps
         notes.append(
-            f"profiling.json: the steps took the ranks {times.min():.3g} to {times.max():.3g} s."
+            f"profiling.json: the {last}steps took the ranks {times.min():.3g} to "
+            f"{times.max():.3g} s."
         )
     scalars = sum(v.kind in (GLOBAL_VALUE, LOCAL_VALUE) for v in output.variables)
     if scalars:
@@ -385,7 +388,7 @@ def _provenance(output: Output) -> tuple[Provenance, ...]:
             (
                 "/streams/*/dumps/*/duration_s",
                 "derived",
-                "profiling.json: the time of the slowest rank, divided by the steps.",
+                "profiling.json: the time of the slowest rank, divided by its steps.",
             )
         )
     return tuple(Provenance(path=path, origin=origin, how=how) for path, origin, how in rows)

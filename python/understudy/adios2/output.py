@@ -101,12 +101,14 @@ class Attribute:
 class Profile:
     """Times of each rank, from profiling.json: `seconds` float64[ranks] by the names of the file
     ("ES_AWD", "buffering", "transport_0.write", ...), `calls` int64[ranks] and `bytes`
-    int64[ranks] by the same names where they are stated. `ranks` are those of the rows."""
+    int64[ranks] by the same names where they are stated. `ranks` are those of the rows, `steps`
+    the number of time steps, which are the last ones: those of the last session that wrote."""
 
     ranks: Integers
     seconds: Mapping[str, npt.NDArray[np.float64]]
     calls: Mapping[str, Integers] = field(default_factory=dict)
     bytes: Mapping[str, Integers] = field(default_factory=dict)
+    steps: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
