@@ -91,6 +91,7 @@ struct skeleton {
     struct record *records;
     int record_count, record_capacity, first_of_repetition;
     bool is_open, opened_timers;
+    bool is_verifying; /* what does not verify stays, if it is to be kept */
     char *collected; /* buffer of the extra collective */
 };
 

@@ -242,7 +242,7 @@ static void terminate()
     abort();
 }
 
-enum class Mode { plan, write, verify };
+enum class Mode { plan, write, verify, list };
 
 struct Output::State {
     struct skeleton *run;
@@ -255,7 +255,10 @@ struct Output::State {
     uint64_t bytes = 0;                        /* of the step */
     size_t used[TYPES] = {}, most[TYPES] = {}; /* elements of each type in the step, and in any */
     void *contents[TYPES] = {};
-    size_t step = 0;            /* that is verified */
+    size_t step = 0; /* that is verified */
+    std::function<void(int rank)> write_rank;
+    std::string listed; /* variable whose blocks of all processes are listed */
+    std::vector<Block> boxes;
     bool is_collective = false; /* HDF5: all processes define each variable, or wait for ever */
     struct record *record = nullptr;
 
@@ -322,6 +325,7 @@ struct Output::State {
                      what);
     }
 
+    std::vector<bool> overlap(const std::string &name, const Block &block);
     template <class T> void verify_blocks(const std::string &name, const Layout &layout, const T *data);
     template <class T> void put_value(const std::string &name, const T &value, const adios2::Dims &shape);
 };
@@ -389,6 +393,8 @@ static uint64_t bytes_of(const std::string &text)
 
 template <class T> void Output::State::put_value(const std::string &name, const T &value, const adios2::Dims &shape)
 {
+    if (mode == Mode::list)
+        return;
     bytes += bytes_of(value);
     adios2::Variable<T> known = variable<T>(name, shape);
     if (mode == Mode::write)
@@ -421,6 +427,36 @@ template <class T> void Output::local_value(const std::string &name, const T &va
         state->put_value(name, value, {adios2::LocalValueDim});
 }
 
+/* Elements of a block that other blocks have too: of which of them a reader gets them is not defined. */
+std::vector<bool> Output::State::overlap(const std::string &name, const Block &block)
+{
+    mode = Mode::list;
+    listed = name;
+    boxes.clear();
+    for (int rank = 0; rank < run->ranks; ++rank)
+        write_rank(rank);
+    mode = Mode::verify;
+    std::vector<bool> overlaps(elements(block.count));
+    bool itself = true;
+    for (const Block &box : boxes) {
+        if (itself && box.start == block.start && box.count == block.count) {
+            itself = false;
+            continue;
+        }
+        for (size_t i = 0; i < overlaps.size(); ++i) {
+            bool inside = true;
+            size_t rest = i;
+            for (size_t d = block.count.size(); d-- > 0; rest /= block.count[d]) {
+                const size_t at = block.start[d] + rest % block.count[d];
+                inside = inside && at >= box.start[d] && at < box.start[d] + box.count[d];
+            }
+            if (inside)
+                overlaps[i] = true;
+        }
+    }
+    return overlaps;
+}
+
 template <class T> void Output::State::verify_blocks(const std::string &name, const Layout &layout, const T *data)
 {
     checked("Get", name, [&] {
@@ -432,21 +468,36 @@ template <class T> void Output::State::verify_blocks(const std::string &name, co
         const bool is_global = !layout.blocks.empty() && !layout.blocks[0].start.empty();
         const bool lists_blocks = strcasecmp(run->options.method, "HDF5") != 0;
         const auto all = engine.BlocksInfo(stored, engine.CurrentStep());
+        const bool reads_blocks = strcasecmp(run->options.method, "BP5") == 0; /* BP4 reads their boxes */
         size_t whole = 0;
         for (const auto &block : layout.blocks) {
             const size_t count = elements(block.count);
-            const bool stands = std::any_of(all.begin(), all.end(), [&](const auto &info) {
-                return info.Count == block.count && (!is_global || info.Start == block.start);
-            });
-            if (lists_blocks && !stands && count > 0)
-                differs(name, "a block");
-            if (is_global && count > 0 && !lossy) {
-                std::vector<T> copy(count);
-                stored.SetSelection({block.start, block.count});
+            std::vector<T> copy(count);
+            bool stands = count == 0 || !lists_blocks, same = count == 0 || lossy;
+            const auto equals = [&] {
                 engine.Get(stored, copy.data(), adios2::Mode::Sync);
-                if (memcmp(static_cast<const void *>(copy.data()), data + whole, count * sizeof(T)) != 0)
-                    differs(name, "a block's contents");
+                same = memcmp(static_cast<const void *>(copy.data()), data + whole, count * sizeof(T)) == 0;
+            };
+            for (const auto &info : all) {
+                if (info.Count != block.count || (is_global && info.Start != block.start))
+                    continue;
+                stands = true;
+                if (same || !reads_blocks)
+                    break;
+                stored.SetBlockSelection(info.BlockID);
+                equals();
             }
+            if (!stands)
+                differs(name, "a block");
+            if (!reads_blocks && !same && is_global) {
+                stored.SetSelection({block.start, block.count});
+                equals();
+                const auto overlaps = same ? std::vector<bool>() : overlap(name, block);
+                for (size_t i = 0; !same && i < count; ++i)
+                    if (!overlaps[i] && memcmp(&copy[i], data + whole + i, sizeof(T)) != 0)
+                        differs(name, "a block's contents");
+            } else if (!same && (reads_blocks || is_global))
+                differs(name, "a block's contents");
             whole += count;
         }
     });
@@ -454,6 +505,11 @@ template <class T> void Output::State::verify_blocks(const std::string &name, co
 
 template <class T> void Output::put(const std::string &name, const Layout &layout, const T *data)
 {
+    if (state->mode == Mode::list) {
+        if (name == state->listed)
+            state->boxes.insert(state->boxes.end(), layout.blocks.begin(), layout.blocks.end());
+        return;
+    }
     size_t count = 0;
     for (const Block &block : layout.blocks)
         count += elements(block.count);
@@ -543,6 +599,7 @@ void Output::verify(WriteStep write_step, int steps)
 {
     PMPI_Barrier(state->run->comm);
     state->mode = Mode::verify;
+    state->run->is_verifying = true;
     state->checked("Open", state->path, [&] {
         adios2::IO again = state->adios.DeclareIO("verification");
         if (strcasecmp(state->run->options.method, "HDF5") == 0)
@@ -564,7 +621,8 @@ void Output::verify(WriteStep write_step, int steps)
                        [&] { status = state->engine.BeginStep(adios2::StepMode::Read, 0.0f); });
         if (status != adios2::StepStatus::OK)
             skeleton_die(state->run, "%s: has %d steps, %d were written", state->path.c_str(), s, written);
-        write_step(*this, state->run->rank, std::min(step, steps - 1));
+        state->write_rank = [&](int rank) { write_step(*this, rank, std::min(step, steps - 1)); };
+        state->write_rank(state->run->rank);
         state->checked("EndStep", state->path, [&] { state->engine.EndStep(); });
     }
     state->checked("Close", state->path, [&] {
@@ -573,6 +631,7 @@ void Output::verify(WriteStep write_step, int steps)
         state->adios.RemoveIO("verification");
     });
     PMPI_Barrier(state->run->comm);
+    state->run->is_verifying = false;
 }
 
 /* ---- The program ---- */

@@ -31,7 +31,8 @@ _Noreturn void skeleton_die(const struct skeleton *run, const char *format, ...)
     say(run, format, arguments);
     va_end(arguments);
     fflush(NULL);
-    skeleton_remove_all(run);
+    if (!run->is_verifying || !run->options.keep)
+        skeleton_remove_all(run);
     remove_temporary(run);
     MPI_Abort(run->comm, 1);
     abort();

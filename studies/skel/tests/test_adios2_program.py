@@ -206,6 +206,30 @@ def test_changed_file_does_not_verify(script: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "result.json").exists()
 
 
+@pytest.mark.parametrize("engine", ["BP4", "BP5"])
+@pytest.mark.parametrize("language", ["c++", "python"])
+def test_blocks_that_overlap_verify_each_by_itself(
+    engine: str, language: str, tmp_path: Path
+) -> None:
+    """As ghost cells do: no box has the contents of one block."""
+    need("adios2")
+    adios2 = import_module("adios2")
+    with adios2.Stream(str(tmp_path / "ghost.bp"), "w") as stream:
+        for _ in stream.steps(2):
+            for start in (0, 3):
+                stream.write("a", np.full(7, start + 0.5), [10], [start], [7])
+                stream.write("b", np.full((2, 7), start, np.uint8), [2, 10], [0, start], [2, 7])
+                stream.write("l", np.arange(start, start + 7), [], [], [7])
+    folder = tmp_path / "skeleton"
+    succeed("skel", "make", tmp_path / "ghost.bp", "-d", folder, "-l", language)
+    names = {"c++": "build/ghost_skel_write", "python": "ghost_skel_write.py"}
+    done = run(
+        folder / names[language], "-o", tmp_path / "run", "-r", tmp_path / "result.json",
+        "--verify", "--engine", engine,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+
+
 def test_operator_that_the_library_lacks_ends_in_one_message(
     program: Path, tmp_path: Path
 ) -> None:
