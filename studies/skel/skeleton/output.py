@@ -1,9 +1,9 @@
 """What a program in Python that writes through ADIOS2 needs to be measured.
 
-Skeletal applications in Python, as `understudy skel make` generates them, carry this file with
-them. It needs NumPy and ADIOS2's module, and mpi4py for more than one process. Measured are, per
-process and step: open (Open, BeginStep), write (Put) and close (EndStep, Close). Calls inside
-ADIOS2 cannot be intercepted from Python: all of their time is `rest_s`.
+One file because skeletal applications in Python, as `understudy skel make` generates them, carry
+it with them. It needs NumPy and ADIOS2's module, and mpi4py for more than one process. Measured
+are, per process and step: open (Open, BeginStep), write (Put) and close (EndStep, Close). Calls
+inside ADIOS2 cannot be intercepted from Python: all of their time is `rest_s`.
 """
 
 import argparse
