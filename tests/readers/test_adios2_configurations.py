@@ -177,7 +177,8 @@ def test_what_is_said_of_xml(name: str, old: str, new: str, tmp_path: Path) -> N
     [
         ("yaml-alias", "a.yaml", "- &a {IO: o}\n- *a\n"),
         ("yaml-merge", "a.yaml", "- &a {IO: o}\n- {<<: *a}\n"),
-        ("yaml-deep", "a.yaml", "[" * 5000),
+        ("yaml-deep", "a.yaml", "[" * 100_000),
+        ("yaml-twice", "a.yaml", "- {IO: o, Engine: {Type: BP5, Type: BP4}}\n"),
         ("yaml-map", "a.yaml", "IO: o\n"),
         ("yaml-engine-list", "a.yaml", "- {IO: o, Engine: [BP5]}\n"),
         ("yaml-nested", "a.yaml", "- {IO: o, Engine: {Type: BP5, NumAggregators: {a: 1}}}\n"),
@@ -288,6 +289,8 @@ def test_a_model_is_described(tmp_path: Path) -> None:
         ("name-twice", "name: V", "name: U"),
         ("no-variables", "name: U", "nome: U"),
         ("seconds", "every: 10", "every: soon"),
+        ("key-twice", "steps: 3", "steps: 3\nranks: 3"),
+        ("deep", "steps: 3", "steps: " + "[" * 100_000),
     ],
 )
 def test_what_is_said_of_a_model(name: str, old: str, new: str, tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ import yaml
 from understudy import xmlfile
 from understudy.adios2 import engines
 from understudy.adios2.output import Output
+from understudy.contracts import human
 from understudy.errors import UnderstudyError, one_line
 from understudy.files import read_bytes
 from understudy.xmlfile import Element
@@ -203,9 +204,9 @@ def yaml_document(path: Path, data: bytes) -> Any:
     """The maps and lists of texts in a YAML file."""
     try:
         text = data.decode()
-        if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, yaml.BaseLoader)):
+        if any(isinstance(event, yaml.AliasEvent) for event in human.events(text, str(path))):
             raise UnderstudyError(f"{path}: an alias (*name) is not read; expected its value")
-        return yaml.load(text, yaml.BaseLoader)  # which makes texts only
+        return yaml.load(text, human.TextLoader)
     except UnicodeDecodeError as error:
         raise UnderstudyError(f"{path}: no text at byte {error.start}") from None
     except (yaml.YAMLError, RecursionError, ValueError) as error:

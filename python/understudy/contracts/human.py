@@ -13,13 +13,8 @@ from understudy.files import read_bytes, read_text
 MAX_BYTES = 1 << 20  # of a file: longer ones are refused
 
 
-class Loader(yaml.SafeLoader):
-    """YAML whose dates stay text, and in which a key stands once."""
-
-    yaml_implicit_resolvers = {  # noqa: RUF012
-        first: [(tag, pattern) for tag, pattern in resolvers if not tag.endswith(":timestamp")]
-        for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
-    }
+class _Once(yaml.constructor.BaseConstructor):
+    """Refuses a key that stands twice in a map."""
 
     def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
         seen: set[str] = set()
@@ -30,6 +25,19 @@ class Loader(yaml.SafeLoader):
                 )
             seen.add(str(key.value))
         return super().construct_mapping(node, deep)
+
+
+class TextLoader(_Once, yaml.BaseLoader):
+    """YAML whose values are all texts, and in which a key stands once."""
+
+
+class Loader(_Once, yaml.SafeLoader):
+    """YAML whose dates stay text, and in which a key stands once."""
+
+    yaml_implicit_resolvers = {  # noqa: RUF012
+        first: [(tag, pattern) for tag, pattern in resolvers if not tag.endswith(":timestamp")]
+        for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
 
 
 Steps = tuple[str | int, ...]  # keys and indices down to a value

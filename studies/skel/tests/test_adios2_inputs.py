@@ -227,6 +227,15 @@ def test_model_and_configuration_give_engine_parameters_and_operators(
     said("steps-and-bytes", made.stderr)
 
 
+def test_a_configuration_in_utf_16_is_of_adios2(model: Path, tmp_path: Path) -> None:
+    path = tmp_path / "wide.xml"
+    path.write_text(CONFIGURATION, encoding="utf-16")
+    succeed(
+        "skel", "make", path, "--variables", model, "--io", "first", "-d", tmp_path, "--no-make"
+    )
+    assert '<engine type="BP4">' in (tmp_path / "heat_skel.xml").read_text()
+
+
 def test_example_of_a_model_makes_a_program(tmp_path: Path) -> None:
     succeed("skel", "model", "new", tmp_path / "a.yaml")
     succeed("skel", "make", tmp_path / "a.yaml", "-d", tmp_path, "--no-make")

@@ -1,5 +1,6 @@
 """What an input is, and the files of its skeletal application."""
 
+import codecs
 import re
 from dataclasses import replace
 from importlib.util import find_spec
@@ -11,6 +12,7 @@ import click
 from understudy.adios2 import bp_file, configuration, model_file
 from understudy.adios2.output import Output
 from understudy.errors import UnderstudyError
+from understudy.files import read_bytes
 from understudy.messages import tell
 from understudy_skel import generate, identifiers
 from understudy_skel.adios2 import plan, source
@@ -46,9 +48,11 @@ def is_adios2(path: Path) -> bool:
     if path.is_dir() or path.suffix.lower() in SUFFIXES:
         return True
     try:
-        text = path.read_text(encoding="utf-8", errors="replace")
+        data = read_bytes(path)
     except OSError:
         return False
+    wide = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    text = data.decode("utf-16" if wide else "utf-8", errors="replace")
     text = re.sub(r"<!--.*?-->", "", text, flags=re.DOTALL)
     return "<io" in text and not re.search(r"<adios-group\b", text, re.IGNORECASE)
 
