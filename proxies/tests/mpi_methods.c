@@ -309,10 +309,8 @@ static void play(const struct und_method *method, const struct played *played, c
     if (wrong)
         complain("wrong bytes read back:", method, scenario, (long long)wrong);
     /* Two opens and two closes besides the data calls and flushes; a flush of ADIOS ends a step, so that the next
-     * state begins with another open, and so it is with steps of ADIOS2, of which the first is begun as well. */
-    const int64_t opens = strcmp(method->name, "adios") == 0    ? scenario->states + 1
-                          : strcmp(method->name, "adios2") == 0 ? scenario->states + 2
-                                                                : 2;
+     * state begins with another open. */
+    const int64_t opens = strcmp(method->name, "adios") == 0 ? scenario->states + 1 : 2;
     if (method->has_files && operations != calls + opens + 2)
         complain("operations counted:", method, scenario, (long long)operations);
     MPI_Barrier(comm);
