@@ -181,11 +181,11 @@ def test_a_writer_that_did_not_close_is_noted(tmp_path: Path) -> None:
 # Formats of BP5 that are wrong on purpose: their hashes fit.
 
 
-def forged(folder: Path, old: bytes, new: bytes) -> Path:
+def forged(folder: Path, path: Path, old: bytes, new: bytes) -> Path:
     """A copy of a file of BP5 in whose formats bytes are replaced, with new hashes of these."""
     assert len(old) == len(new)
     copy = folder / "forged.bp"
-    shutil.copytree(FILES["blocks-bp5"], copy)
+    shutil.copytree(path, copy)
     formats, metadata = (copy / "mmd.0").read_bytes(), (copy / "md.0").read_bytes()
     written = b""
     at = 0
@@ -205,7 +205,7 @@ def forged(folder: Path, old: bytes, new: bytes) -> Path:
 
 def test_a_forged_file_is_read_where_nothing_is_wrong(tmp_path: Path) -> None:
     whole = bp_file.read(FILES["blocks-bp5"])
-    output = bp_file.read(forged(tmp_path, b"_slabs\0", b"_slab2\0"))
+    output = bp_file.read(forged(tmp_path, FILES["blocks-bp5"], b"_slabs\0", b"_slab2\0"))
     assert len(output.variables) == len(whole.variables)
     assert {v.name for v in output.variables} - {v.name for v in whole.variables} == {"slab2"}
 
@@ -229,7 +229,7 @@ def test_a_forged_file_is_read_where_nothing_is_wrong(tmp_path: Path) -> None:
 def test_what_is_said_of_a_forged_format(
     name: str, old: bytes, new: bytes, tmp_path: Path
 ) -> None:
-    copy = forged(tmp_path, old, new)
+    copy = forged(tmp_path, FILES["blocks-bp5"], old, new)
     try:
         output = bp_file.read(copy)
     except UnderstudyError as error:

@@ -91,7 +91,7 @@ class _Composer:
         return [
             Variable(
                 name=name if number == 0 else f"{name[:90]}.{number}",
-                label=written.name if self.keep_names else "",
+                label=_label(written.name) if self.keep_names else "",
                 type=kind,
                 shape=shape + (parts,) * (parts > 1),
                 decomposition=_widened(rule, parts),
@@ -109,7 +109,8 @@ class _Composer:
 
     def _scalar(self, written: Written, instance: Instance) -> Layer:
         """The bytes of a value on the ranks that wrote it."""
-        size = len((instance.value or "").encode()) or 1 if written.type == STRING else 1
+        text = (instance.value or "").encode(errors="surrogateescape")
+        size = max(len(text), 1) if written.type == STRING else 1
         rows = np.zeros(self.output.writers, np.int64)
         rows[instance.blocks.writers] = size
         return tilings.one_behind_the_other(rows[:, None])
@@ -165,6 +166,11 @@ class _Composer:
         if self.empty:
             notes.append(f"{_arrays(len(self.empty))} without elements in some steps.")
         return notes
+
+
+def _label(name: str) -> str:
+    """A name as Unicode text, with escapes for bytes that are not UTF-8."""
+    return name.encode(errors="surrogateescape").decode(errors="backslashreplace")
 
 
 def _arrays(count: int) -> str:

@@ -50,9 +50,9 @@ class Metadata:
         return value
 
     def text(self, at: int, size: int) -> str:
-        """The text of that many bytes."""
+        """The text of that many bytes; bytes that are not UTF-8 stay apart as surrogates."""
         self.expect(at, size, "a text")
-        return self.data[at : at + size].decode(errors="replace")
+        return self.data[at : at + size].decode(errors="surrogateescape")
 
     def line(self, at: int, end: int) -> str:
         """The text there up to a zero, which stands before the byte `end`."""

@@ -204,6 +204,15 @@ def test_names_of_a_file_stay_inside_of_their_strings() -> None:
     assert '("*/ int a; /*", "\\?\\?/");' in text
 
 
+def test_names_that_are_not_utf_8_are_bytes_of_c() -> None:
+    attribute = Attribute(name="a\udcfe", type="int32_t", values=("1",))
+    planned = plan.of(output(value("int32_t", "1", "\udcff"), attributes=(attribute,)))
+    [text] = source.files(planned, "a", "output", CPP).values()
+    assert 'value<int32_t>("\\377", 1)' in text and '"a\\376"' in text
+    with raises(UnderstudyError, "bytes-of-python"):
+        source.files(planned, "a", "output", PYTHON)
+
+
 def test_structures_and_characters_of_python_are_refused() -> None:
     with raises(UnderstudyError, "structure"):
         plan.of(output(value("struct", "1")))

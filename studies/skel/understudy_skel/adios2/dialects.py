@@ -88,6 +88,14 @@ def _without_nul(text: str) -> str:
     return text
 
 
+def _unicode(text: str) -> str:
+    if any("\ud800" <= c <= "\udfff" for c in text):
+        raise ValueError(
+            "bytes that are not UTF-8, which ADIOS2's module cannot write; expected --language c++"
+        )
+    return text
+
+
 @dataclass(frozen=True, slots=True)
 class Cpp:
     suffix: str = "cpp"
@@ -171,7 +179,7 @@ class Python:
 
     def literal(self, kind: str, text: str) -> PythonText:
         if kind == STRING:
-            return python_string(_without_nul(text))
+            return python_string(_unicode(_without_nul(text)))
         if kind == "char":
             raise ValueError(
                 "type char, which ADIOS2's module cannot write; expected --language c++"

@@ -6,7 +6,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from understudy.adios2.output import TYPE_BYTES, Attribute
+from understudy.adios2.output import STRING, TYPE_BYTES, Attribute
 from understudy.errors import UnderstudyError
 from understudy_skel import generate
 from understudy_skel.adios2.dialects import DIALECTS, Dialect
@@ -232,6 +232,7 @@ class _Program:
         variable = put.variable
         row = {"name": variable.name, "type": self.dialect.type_of(variable.type)}
         where = f"variable {variable.name!r}"
+        self._literal(where, STRING, variable.name)  # a name that the language has
         if put.layouts:
             self._literal(where, variable.type, "0")  # a type that the language has
             numbers = set(put.layouts.values())
@@ -270,6 +271,7 @@ class _Program:
 
     def attribute(self, attribute: Attribute) -> dict[str, Any]:
         where = f"attribute {attribute.name!r}"
+        self._literal(where, STRING, attribute.name)
         values = [self._literal(where, attribute.type, value) for value in attribute.values]
         return {
             "name": attribute.name,
