@@ -49,3 +49,22 @@ def test_the_length_of_a_text_is_that_of_its_bytes(tmp_path: Path) -> None:
     text = CliRunner().invoke(understudy, ["describe", str(path)]).stdout
     whole = CliRunner().invoke(understudy, ["describe", str(FILES["blocks-bp4"])]).stdout
     assert json.loads(text)["streams"][0]["steps"] == json.loads(whole)["streams"][0]["steps"]
+
+
+def test_the_value_of_a_character_is_its_code(tmp_path: Path) -> None:
+    """As an attribute of characters, of which the bytes of numbers are made here."""
+    for engine, old, new, name, values in (
+        ("bp4", b"sizes\0\0\x02", b"sizes\0\0\x37", "sizes", ("1", "0", "0")),
+        ("bp5", b"\0:dt\0", b"\0?dt\0", "dt", ("0",) * 6 + ("208", "63")),
+    ):
+        path = replaced(FILES[f"blocks-{engine}"], tmp_path, (old, new))
+        attributes = {a.name: a for a in bp_file.read(path).attributes}
+        assert (attributes[name].type, attributes[name].values) == ("char", values)
+        to = tmp_path / engine
+        done = CliRunner().invoke(
+            understudy, ["skel", "make", str(path), "-d", str(to), "--no-make"]
+        )
+        assert done.exit_code == 0, done.stderr
+        [program] = to.glob("*_write.cpp")
+        listed = ", ".join(f"static_cast<char>({value})" for value in values)
+        assert listed in program.read_text()

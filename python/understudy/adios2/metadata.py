@@ -87,7 +87,7 @@ class Metadata:
         return values.astype(np.int64)
 
     def value(self, at: int, kind: str) -> str:
-        """The number of one of ADIOS2's types there, as text."""
+        """The number of one of ADIOS2's types there, as text; of a character, its code."""
         code, size = _CODES[kind]
         self.expect(at, size, f"a value of type {kind}")
         if kind == "long double":
@@ -95,7 +95,7 @@ class Metadata:
         parts = struct.unpack_from(self.order + code, self.data, at)
         if len(parts) == 2:
             return f"({_shown(parts[0], code)},{_shown(parts[1], code)})"
-        return parts[0].decode("latin-1") if code == "c" else _shown(parts[0], code)
+        return _shown(parts[0], code)
 
     def values(self, at: int, kind: str, count: int) -> tuple[str, ...]:
         """So many numbers of a type, one behind the other."""
@@ -130,7 +130,7 @@ def _long_double(data: bytes, big_endian: bool) -> float:
 
 
 _CODES = {
-    "char": ("c", 1),
+    "char": ("B", 1),
     "int8_t": ("b", 1),
     "int16_t": ("h", 2),
     "int32_t": ("i", 4),
