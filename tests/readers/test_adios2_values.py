@@ -4,25 +4,32 @@ import json
 import shutil
 from pathlib import Path
 
+import numpy as np
 from click.testing import CliRunner
 
 from tests.readers.test_bp_damage import FILES, forged
+from tests.support.said import raises
 from understudy.adios2 import bp_file
+from understudy.adios2.bp4 import OFFSET, PAYLOAD
+from understudy.adios2.bp4_writers import Writers
+from understudy.adios2.metadata import Metadata
 from understudy.cli import main as understudy
 from understudy.contracts import strict
+from understudy.errors import UnderstudyError
 
 ENGINES = ("bp4", "bp5")
 
 
 def replaced(path: Path, folder: Path, *pairs: tuple[bytes, bytes]) -> Path:
-    """A copy in whose md.0 bytes are others of the same number."""
+    """A copy in whose md.0, and data, bytes are others of the same number."""
     copy = folder / f"replaced-{path.name}"
     shutil.copytree(path, copy)
-    data = (copy / "md.0").read_bytes()
-    for old, new in pairs:
-        assert len(old) == len(new) and old in data
-        data = data.replace(old, new)
-    (copy / "md.0").write_bytes(data)
+    for file in (copy / "md.0", *copy.glob("data.*")):
+        data = file.read_bytes()
+        for old, new in pairs:
+            assert len(old) == len(new) and (old in data or file.name != "md.0")
+            data = data.replace(old, new)
+        file.write_bytes(data)
     return copy
 
 
@@ -68,3 +75,65 @@ def test_the_value_of_a_character_is_its_code(tmp_path: Path) -> None:
         [program] = to.glob("*_write.cpp")
         listed = ", ".join(f"static_cast<char>({value})" for value in values)
         assert listed in program.read_text()
+
+
+# Of a text of BP4, the place is that in the buffer of its process.
+
+
+def relative(path: Path, folder: Path) -> Path:
+    """A copy in which the text of the first process has such places, as that of another has."""
+    copy = folder / path.name
+    shutil.copytree(path, copy)
+    data = bytearray((copy / "md.0").read_bytes())
+    begins = [
+        at for at in range(1 << 16) if (path / "data.0").read_bytes()[at : at + 4] == b"[PGI"
+    ]
+    for step, group in enumerate(begins[::2]):  # of two processes of this subfile
+        value = data.index(b"step %d" % step) + 6 + 4  # dimensions
+        for at in (value + 1, value + 10):
+            assert data[at - 1] in (OFFSET, PAYLOAD)
+            place = int.from_bytes(data[at : at + 8], "little") - group
+            data[at : at + 8] = place.to_bytes(8, "little")
+    (copy / "md.0").write_bytes(data)
+    return copy
+
+
+def test_a_text_is_placed_by_the_data(tmp_path: Path) -> None:
+    whole = FILES["blocks-bp4"]
+    path = relative(whole, tmp_path)
+    assert (path / "md.0").read_bytes() != (whole / "md.0").read_bytes()
+    first, second = (
+        [
+            [(i.value, i.values, i.blocks.writers.tolist()) for i in v.instances]
+            for v in bp_file.read(p).variables
+        ]
+        for p in (path, whole)
+    )
+    assert first == second
+    for file in path.glob("data.*"):
+        file.unlink()
+    with raises(UnderstudyError, "text-without-data"):
+        bp_file.read(path)
+
+
+def test_the_writers_of_texts_are_those_in_whose_data_they_stand() -> None:
+    """Of three processes; the first collects the data of others and states places in the file."""
+    stored = bytearray(400)
+    for at, text in ((110, b"one"), (250, b"two"), (330, b"two")):
+        stored[at : at + 2 + len(text)] = len(text).to_bytes(2, "little") + text
+    writers = Writers(
+        np.arange(3),
+        1,
+        lambda subfile, step: np.array([100, 200, 300]),
+        lambda subfile, at, size: bytes(stored[at : at + size]),
+    )
+    data = Metadata("md.0", b"")
+    writers.place(np.arange(3), np.array([100, 200, 300]), np.zeros((0, 3), np.int64))
+    begins = writers.group_begins(0, np.arange(3))
+    assert begins is not None
+    blocks = np.array([[0, 110, 115], [0, 50, 55], [0, 30, 35]])
+    ranks, placed = writers.of_texts(data, np.arange(3), begins, blocks, [b"one", b"two", b"two"])
+    assert ranks.tolist() == [0, 1, 2]
+    assert placed[:, 1].tolist() == [110, 250, 330]
+    with raises(UnderstudyError, "text-of-none"):
+        writers.of_texts(data, np.arange(3), begins, blocks, [b"one", b"six", b"two"])

@@ -1,7 +1,7 @@
 """Metadata of BP4: for each time step the processes, the variables with all blocks, and the
 attributes. A block states its subfile and its place there, a process where its blocks begin."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -23,6 +23,7 @@ from understudy.adios2.output import (
     Integers,
     element_bytes,
 )
+from understudy.errors import one_line
 
 TEXTS = 12  # the type of an attribute with several texts
 TYPES = {
@@ -98,11 +99,8 @@ def read_step(data: Metadata, number: int, place: StepBP4, writers: Writers) -> 
         tables[element.name] = _Table(data, element)
     rows = {name: table.instance(number, column_major) for name, table in tables.items()}
     blocks = {name: tables[name].places(instance) for name, (_, instance) in rows.items()}
-    if rows:
-        every = np.concatenate(list(blocks.values()))
-        ranks = writers.of_step(data, number, processes, offsets, every)
-        parts = np.split(ranks, np.cumsum([len(part) for part in blocks.values()])[:-1])
-        by_name = dict(zip(rows, parts, strict=True))
+    texts = {name: table.texts() for name, table in tables.items() if name in rows}
+    by_name, blocks = _writers(data, number, (processes, offsets), blocks, texts, writers)
     return Step(
         instances={
             name: _of_writers(instance, by_name[name], kind)
@@ -115,6 +113,65 @@ def read_step(data: Metadata, number: int, place: StepBP4, writers: Writers) -> 
         processes=processes,
         shapes_differ=any(table.shapes_differ for table in tables.values()),
     )
+
+
+def _writers(
+    data: Metadata,
+    number: int,
+    processes: tuple[Integers, Integers],
+    blocks: dict[str, Integers],
+    texts: Mapping[str, Sequence[bytes]],
+    writers: Writers,
+) -> tuple[dict[str, Integers], dict[str, Integers]]:
+    """The writers of the blocks of each variable, and these at their places. `processes` are the
+    ranks, and where their data begin; `texts` those of each variable, none of numbers."""
+    ranks, offsets = processes
+    by_name: dict[str, Integers] = {}
+    placed = dict(blocks)
+    numbers = [name for name in blocks if not texts[name]]
+    others = joined([blocks[name] for name in numbers], 3)
+    begins = None
+    if len(numbers) < len(blocks) and len(ranks) > 1:
+        writers.place(ranks, offsets, others)
+        begins = writers.group_begins(number, ranks)
+    if begins is None:
+        numbers = list(blocks)
+        others = joined([blocks[name] for name in numbers], 3)
+        if len(ranks) > 1:
+            _expect_adjacent(data, blocks, texts, others)
+    if numbers:
+        every = writers.of_step(
+            data, number, ranks, offsets, others, by_groups=len(numbers) < len(blocks)
+        )
+        ends = np.cumsum([len(blocks[name]) for name in numbers])[:-1]
+        by_name = dict(zip(numbers, np.split(every, ends), strict=True))
+    for name in blocks:
+        if begins is not None and texts[name]:
+            by_name[name], placed[name] = writers.of_texts(
+                data, ranks, begins, blocks[name], texts[name]
+            )
+    return by_name, placed
+
+
+def _expect_adjacent(
+    data: Metadata,
+    blocks: Mapping[str, Integers],
+    texts: Mapping[str, Sequence[bytes]],
+    every: Integers,
+) -> None:
+    """Texts must lie next to other blocks: elsewhere their places are those in the buffer of their
+    process, and which it was stands only in the files of data."""
+    begins, ends = ({tuple(row) for row in every[:, [0, k]].tolist()} for k in (1, 2))
+    for name, rows in blocks.items():
+        if not texts[name]:
+            continue
+        for subfile, begin, end in rows.tolist():
+            if len(every) > 1 and (subfile, begin) not in ends and (subfile, end) not in begins:
+                raise data.fault(
+                    0,
+                    f"variable {one_line(name)}: which process wrote a text stands only in "
+                    f"data.{subfile}, which is missing or wrong",
+                )
 
 
 def _of_writers(instance: Instance, writers: Integers, kind: str) -> Instance:
@@ -310,6 +367,12 @@ class _Table:
         if TYPES[layout.type] == STRING:
             return self.data.text(at + 2, self.data.number(at, 2))
         return self.data.value(at, TYPES[layout.type])
+
+    def texts(self) -> list[bytes]:
+        """The texts of all blocks as they are in the file; none of numbers."""
+        if TYPES[self.type] != STRING:
+            return []
+        return [text.encode(errors="surrogateescape") for text in self._values()]
 
     def _stored(self, counts: Integers) -> Integers | None:
         if not self.operator:

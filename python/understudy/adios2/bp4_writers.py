@@ -1,10 +1,10 @@
 """The writer of each block of BP4, which its metadata do not state."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from understudy.adios2.metadata import Metadata
+from understudy.adios2.metadata import LARGEST, Metadata
 from understudy.adios2.output import Integers
 
 
@@ -15,24 +15,39 @@ class Writers:
     in the order of their ranks. The file does not state the subfile of a process: it is one that
     fits the places of the first step, groups of consecutive ranks, as by number of aggregators, or
     every n-th rank, as by nodes.
+
+    Of a text, ADIOS2 states the place in the buffer of its process, not in the subfile, unless the
+    process collects the data of others. `groups` gives where the processes of a subfile begin in
+    a step, `content` bytes of a subfile at a place.
     """
 
     def __init__(
-        self, ranks: Integers, subfiles: int, groups: Callable[[int, int], Integers | None]
+        self,
+        ranks: Integers,
+        subfiles: int,
+        groups: Callable[[int, int], Integers | None],
+        content: Callable[[int, int, int], bytes] = lambda subfile, at, size: b"",
     ) -> None:
         self.ranks = ranks
         self.subfiles = subfiles
         self.groups = groups
+        self.content = content
         self.subfile: Integers = np.zeros(0, np.int64)  # of each of the ranks
 
     def of_step(
-        self, data: Metadata, number: int, processes: Integers, begins: Integers, blocks: Integers
+        self,
+        data: Metadata,
+        number: int,
+        processes: Integers,
+        begins: Integers,
+        blocks: Integers,
+        *,
+        by_groups: bool = False,
     ) -> Integers:
         """The writer of each block, int64[n], of a step in which the processes stated that their
         blocks begin there, right in the first step only. `blocks` int64[n, 3] are the subfile of
-        each, where it begins and where it ends."""
-        if not len(self.subfile):
-            self.subfile = self._subfiles(processes, begins, blocks)
+        each, where it begins and where it ends; `by_groups`, if there are others between them."""
+        self.place(processes, begins, blocks)
         ranks = np.sort(processes)
         subfiles = self.subfile[np.searchsorted(self.ranks, ranks)]
         rows = np.lexsort((blocks[:, 1], blocks[:, 0]))
@@ -47,12 +62,75 @@ class Writers:
             here = np.flatnonzero(subfiles == subfile)
             runs = first[file[first] == subfile]
             which: Integers = np.arange(len(runs))
-            if len(runs) != len(here):
+            if by_groups or len(runs) != len(here):
                 which = self._gaps(data, number, int(subfile), len(here), begin[runs])
             inside = np.flatnonzero(file == subfile)
             run = np.searchsorted(runs, inside, side="right") - 1
             writers[rows[inside]] = ranks[here[which[run]]]
         return writers
+
+    def place(self, processes: Integers, begins: Integers, blocks: Integers) -> None:
+        """Find the subfile of each rank, by the first step."""
+        if not len(self.subfile):
+            self.subfile = self._subfiles(processes, begins, blocks)
+
+    def group_begins(self, number: int, processes: Integers) -> Integers | None:
+        """Where the data of each process begin in a step, in order of the ranks, int64[processes];
+        None where the files of data are missing."""
+        subfiles = self.subfile[np.searchsorted(self.ranks, np.sort(processes))]
+        begins = np.zeros(len(subfiles), np.int64)
+        for subfile in np.unique(subfiles).tolist():
+            places = self.groups(subfile, number + 1)
+            here = subfiles == subfile
+            if places is None or len(places) != np.count_nonzero(here):
+                return None
+            begins[here] = np.sort(places)
+        return begins
+
+    def of_texts(
+        self,
+        data: Metadata,
+        processes: Integers,
+        begins: Integers,
+        blocks: Integers,
+        texts: Sequence[bytes],
+    ) -> tuple[Integers, Integers]:
+        """The writers of the blocks of a text variable in a step, and the blocks at their places
+        in the subfiles: in order of the writers, each where the same text stands in its data."""
+        ranks = np.sort(processes)
+        subfiles = self.subfile[np.searchsorted(self.ranks, ranks)]
+        writers, placed = np.zeros(len(blocks), np.int64), blocks.copy()
+        k = 0
+        for row, text in enumerate(texts):
+            while (base := self._base(data, subfiles, begins, k, blocks[row], text)) is None:
+                k += 1
+                if k >= len(ranks):
+                    raise data.fault(0, "a text is not in the data of any process")
+            writers[row] = ranks[k]
+            placed[row, 1:] += base
+        return writers, placed
+
+    def _base(
+        self,
+        data: Metadata,
+        subfiles: Integers,
+        begins: Integers,
+        k: int,
+        block: Integers,
+        text: bytes,
+    ) -> int | None:
+        """What the k-th process's place of a block is relative to, if it wrote this text there."""
+        subfile, begin, end = block.tolist()
+        if subfile != subfiles[k]:
+            return None
+        behind = begins[(subfiles == subfile) & (begins > begins[k])]
+        size = len(text) + 2
+        stored = len(text).to_bytes(2, "big" if data.big_endian else "little") + text
+        for base in (0, int(begins[k])):
+            inside = begins[k] <= base + begin and (base + end <= behind.min(initial=LARGEST))
+            if inside and self.content(subfile, base + end - size, size) == stored:
+                return base
+        return None
 
     def _gaps(
         self, data: Metadata, number: int, subfile: int, processes: int, begins: Integers

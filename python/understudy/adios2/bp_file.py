@@ -53,7 +53,8 @@ OPERATORS = {
 }
 PADDING = 16  # bytes at most between blocks of BP5
 SECTOR = 512  # bytes to which direct I/O fills up
-GROUP_HEAD = 1024  # bytes in which a group of BP4 states its length and step
+GROUP_HEAD = 1024  # bytes at most in which a group of BP4 states its length and step
+GROUP_NONE = b"\xff\xff\xff\xffPGI]"  # behind the length, of a process that wrote nothing
 Tick = Callable[[float], None]
 
 
@@ -337,7 +338,7 @@ def _read_bp4(
     ranks = bp4.ranks(
         _part(file, p.processes, p.variables - p.processes, header.big_endian) for p in places
     )
-    writers = Writers(ranks, subfiles, groups.begins)
+    writers = Writers(ranks, subfiles, groups.begins, groups.content)
     differing = used = 0
     begins: list[dict[int, int]] = []  # of each step, where the first block is in a subfile
     ends: dict[int, int] = dict(enumerate(sizes))
@@ -393,13 +394,25 @@ class _Groups:
         rows = self.places[subfile].get(step)
         return None if rows is None else np.array(rows, dtype=np.int64)
 
+    def content(self, subfile: int, at: int, size: int) -> bytes:
+        """Bytes of a file of data; fewer where it ends or cannot be read."""
+        try:
+            with (self.path / f"data.{subfile}").open("rb") as file:
+                file.seek(at)
+                return file.read(size)
+        except OSError:
+            return b""
+
     def _read(self, subfile: int) -> dict[int, list[int]]:
         steps: dict[int, list[int]] = {}
         try:
             with (self.path / f"data.{subfile}").open("rb") as file:
                 at = index.HEADER_BYTES
-                while len(head := _at(file, at)) == GROUP_HEAD:
+                while head := _at(file, at):
                     row = Metadata(file.name, head, first=at, big_endian=self.big_endian)
+                    if head[8:16] == GROUP_NONE:
+                        at += 16
+                        continue
                     if head[:4] != b"[PGI":
                         break
                     name = row.number(13, 2)
