@@ -26,7 +26,7 @@ class PyUnderstudy(PythonPackage):
     version("main", branch="main")
     version("0.2.0", sha256="38499a69613131cbca03fff7f98b5dd42a69b1b736dc2739e1de96ae8e9fc85d")
 
-    variant("adios2", default=False, when="@0.2.1:", description="Read BP4 and BP5 files")
+    variant("adios2", default=False, when="@0.2.1:", description="Skeletons in Python for ADIOS2")
     variant("polars", default=False, description="Data frames and Parquet of run records")
 
     depends_on("python@3.10:", type=("build", "run"))
