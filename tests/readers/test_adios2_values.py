@@ -8,7 +8,7 @@ import numpy as np
 from click.testing import CliRunner
 
 from tests.readers.test_bp_damage import FILES, forged
-from tests.support.said import raises
+from tests.support.said import raises, said
 from understudy.adios2 import bp_file
 from understudy.adios2.bp4 import OFFSET, PAYLOAD
 from understudy.adios2.bp4_writers import Writers
@@ -137,3 +137,15 @@ def test_the_writers_of_texts_are_those_in_whose_data_they_stand() -> None:
     assert placed[:, 1].tolist() == [110, 250, 330]
     with raises(UnderstudyError, "text-of-none"):
         writers.of_texts(data, np.arange(3), begins, blocks, [b"one", b"six", b"two"])
+
+
+def test_an_attribute_with_several_values_is_noted(tmp_path: Path) -> None:
+    """As of one that changes from step to step; here, another is given its name."""
+    for engine in ENGINES:
+        path = FILES[f"blocks-{engine}"]
+        whole = bp_file.read(path)
+        output = bp_file.read(replaced(path, tmp_path, (b"title", b"units")))
+        values = {a.name: a.values for a in output.attributes}
+        assert values["units"] in (("m", "s"), ("blocks",)) and "title" not in values
+        [note] = {*output.notes} - {*whole.notes}
+        said("several-values", note)

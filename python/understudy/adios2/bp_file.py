@@ -67,6 +67,7 @@ class _Collected:
     operators: dict[str, str] = field(default_factory=dict)
     instances: dict[str, list[Instance]] = field(default_factory=dict)
     attributes: dict[str, Attribute] = field(default_factory=dict)
+    changed: set[str] = field(default_factory=set)  # attributes with several values
     writers: int = 0
     times: list[int] = field(default_factory=list)
     behind: list[int] = field(default_factory=list)  # bytes from each step to the end
@@ -83,6 +84,21 @@ class _Collected:
         _check_inside(self.path, name, kind[1], row)
         rows = self.instances.setdefault(name, [])
         rows.append(_shared(row, rows[-1]) if rows else row)
+
+    def add_attributes(self, attributes: tuple[Attribute, ...]) -> None:
+        """Add those of a step; the last value of one is kept, as ADIOS2 reads it."""
+        for attribute in attributes:
+            if self.attributes.setdefault(attribute.name, attribute) != attribute:
+                self.changed.add(attribute.name)
+            self.attributes[attribute.name] = attribute
+
+    def notes(self) -> Iterator[str]:
+        """What is not kept of the file."""
+        if count := len(self.changed):
+            yield (
+                f"{count} attribute{'s' * (count != 1)} with several values: only the last of "
+                "each is kept."
+            )
 
     def variables(self) -> tuple[Variable, ...]:
         return tuple(
@@ -114,6 +130,7 @@ def read(path: Path, tick: Tick = lambda _: None) -> Output:
     if measured is not None:
         measured = replace(measured, steps=_profiled_steps(measured, steps, collected.behind))
     notes += [left_out] if left_out else []
+    notes += collected.notes()
     if header.active:
         notes.append("The program was still writing, or ended without closing the file.")
     return Output(
@@ -190,7 +207,7 @@ def _read_bp5(
             if written.operator and name not in collected.operators:
                 operator = _operator(path, place, instance, step.places[name])
             collected.add(name, kind, operator, instance)
-        collected.attributes |= {a.name: a for a in step.attributes}
+        collected.add_attributes(step.attributes)
         tick((number + 1) / len(places))
     if derived:
         notes.append(f"{derived} derived variables hold no data and are left out.")
@@ -355,7 +372,7 @@ def _read_bp4(
             used = max(used, 1 + int(step.blocks[name][:, 0].max()))
             kind, shape = step.types[name]
             collected.add(name, (kind, shape, element_bytes(kind)), step.operators[name], instance)
-        collected.attributes |= {a.name: a for a in step.attributes}
+        collected.add_attributes(step.attributes)
         tick((number + 1) / len(places))
     collected.behind = _bytes_behind(begins, ends)
     return len(places), subfiles or used, [*notes, *_doubts(0, differing)]
