@@ -149,3 +149,20 @@ def test_an_attribute_with_several_values_is_noted(tmp_path: Path) -> None:
         assert values["units"] in (("m", "s"), ("blocks",)) and "title" not in values
         [note] = {*output.notes} - {*whole.notes}
         said("several-values", note)
+
+
+def test_a_profile_that_contradicts_itself_is_left_out(tmp_path: Path) -> None:
+    """A flipped bit in one of the two places where BP5 states a time."""
+    path = tmp_path / "out.bp"
+    shutil.copytree(FILES["blocks-bp5"], path)
+    text = (path / "profiling.json").read_text()
+    rows = json.loads(text)
+    for row, key, timer in ((rows[2], "ES_mus", "ES"), (rows[1]["BS"], "mus", "BS")):
+        whole, row[key] = row[key], row[key] ^ 1 << 40
+        (path / "profiling.json").write_text(json.dumps(rows))
+        output = bp_file.read(path)
+        assert output.profile is None
+        said("profile-contradiction", output.notes, timer=timer)
+        row[key] = whole
+    (path / "profiling.json").write_text(json.dumps(rows))
+    assert bp_file.read(path).profile is not None

@@ -3,18 +3,24 @@
 import json
 import math
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from understudy.adios2.output import Profile
+from understudy.errors import one_line
 from understudy.files import read_bytes
 
 UNITS = {"_mus": 1e-6, "_ms": 1e-3, "_s": 1.0, "_m": 60.0, "_h": 3600.0}
 LARGEST_BYTES = 1 << 30
 _BYTES = ("bytes", "databytes", "metadatabytes", "metametadatabytes", "wbytes", "rbytes")
 _CALLS = "nCalls"
+
+
+class DifferenceError(ValueError):
+    """A number that is stated twice, and differently."""
 
 
 def load(file: Path) -> tuple[Profile | None, str]:
@@ -25,9 +31,11 @@ def load(file: Path) -> tuple[Profile | None, str]:
         if file.stat().st_size > LARGEST_BYTES:
             raise ValueError
         rows = _rows(read_bytes(file))
-        by_rank = {int(row["rank"]): dict(_numbers(row)) for row in rows}
+        by_rank = {int(row["rank"]): _equal(_numbers(row)) for row in rows}
         if len(by_rank) != len(rows) or min(by_rank, default=0) < 0:
             raise ValueError
+    except DifferenceError as error:
+        return None, f"{file.name} states {error} twice, and differently; its times are left out."
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None, f"{file.name} is not a profile of ADIOS2; its times are left out."
     return _profile(by_rank), ""
@@ -39,6 +47,16 @@ def _rows(data: bytes) -> Any:
         return json.loads(data)
     except ValueError:
         return json.loads(re.sub(rb",(\s*})", rb"\1", data))
+
+
+def _equal(numbers: Iterable[tuple[tuple[str, str], float]]) -> dict[tuple[str, str], float]:
+    """The numbers of a rank by what they are. BP5 states a time as NAME_mus, and with its calls:
+    both are equal, unless the file is damaged."""
+    by_key: dict[tuple[str, str], float] = {}
+    for key, value in numbers:
+        if by_key.setdefault(key, value) != value:
+            raise DifferenceError(one_line(key[1]))
+    return by_key
 
 
 def _numbers(row: dict[str, Any], prefix: str = "") -> Any:
