@@ -117,26 +117,28 @@ def test_a_text_is_placed_by_the_data(tmp_path: Path) -> None:
 
 
 def test_the_writers_of_texts_are_those_in_whose_data_they_stand() -> None:
-    """Of three processes; the first collects the data of others and states places in the file."""
+    """Of three processes in the second session of a file; the first collects the data of others
+    and states places in the file. The last two wrote the same."""
     stored = bytearray(400)
-    for at, text in ((110, b"one"), (250, b"two"), (330, b"two")):
-        stored[at : at + 2 + len(text)] = len(text).to_bytes(2, "little") + text
+    for at, text in ((110, b"one"), (230, b""), (330, b"")):
+        stored[at : at + 6 + len(text)] = b"[VMD" + len(text).to_bytes(2, "little") + text
+    session = {1: [64, 70, 80], 2: [100, 200, 300]}
     writers = Writers(
         np.arange(3),
         1,
-        lambda subfile, step: np.array([100, 200, 300]),
+        lambda subfile, step: np.array(session[step]),
         lambda subfile, at, size: bytes(stored[at : at + size]),
     )
-    data = Metadata("md.0", b"")
-    writers.place(np.arange(3), np.array([100, 200, 300]), np.zeros((0, 3), np.int64))
-    begins = writers.group_begins(0, np.arange(3))
+    data, ranks = Metadata("md.0", b""), np.arange(3)
+    writers.place(ranks, np.array([100, 200, 300]), np.zeros((0, 3), np.int64))
+    begins = writers.group_begins(1, ranks)
     assert begins is not None
-    blocks = np.array([[0, 110, 115], [0, 50, 55], [0, 30, 35]])
-    ranks, placed = writers.of_texts(data, np.arange(3), begins, blocks, [b"one", b"two", b"two"])
-    assert ranks.tolist() == [0, 1, 2]
-    assert placed[:, 1].tolist() == [110, 250, 330]
+    blocks = np.array([[0, 110, 119], [0, 130, 136], [0, 130, 136]])
+    which, placed = writers.of_texts(data, 1, ranks, begins, blocks, [b"one", b"", b""])
+    assert which.tolist() == [0, 1, 2]
+    assert placed[:, 1].tolist() == [110, 230, 330]
     with raises(UnderstudyError, "text-of-none"):
-        writers.of_texts(data, np.arange(3), begins, blocks, [b"one", b"six", b"two"])
+        writers.of_texts(data, 1, ranks, begins, blocks, [b"one", b"six", b""])
 
 
 def test_an_attribute_with_several_values_is_noted(tmp_path: Path) -> None:

@@ -148,7 +148,7 @@ def _writers(
     for name in blocks:
         if begins is not None and texts[name]:
             by_name[name], placed[name] = writers.of_texts(
-                data, ranks, begins, blocks[name], texts[name]
+                data, number, ranks, begins, blocks[name], texts[name]
             )
     return by_name, placed
 

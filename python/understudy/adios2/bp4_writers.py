@@ -7,6 +7,8 @@ import numpy as np
 from understudy.adios2.metadata import LARGEST, Metadata
 from understudy.adios2.output import Integers
 
+BLOCK = b"[VMD"  # with which a block begins in a file of data
+
 
 class Writers:
     """Finds the writer of each block.
@@ -32,6 +34,7 @@ class Writers:
         self.subfiles = subfiles
         self.groups = groups
         self.content = content
+        self.starts: dict[int, list[int]] = {}  # of the data of each step, by the subfile
         self.subfile: Integers = np.zeros(0, np.int64)  # of each of the ranks
 
     def of_step(
@@ -90,46 +93,58 @@ class Writers:
     def of_texts(
         self,
         data: Metadata,
+        number: int,
         processes: Integers,
         begins: Integers,
         blocks: Integers,
         texts: Sequence[bytes],
     ) -> tuple[Integers, Integers]:
         """The writers of the blocks of a text variable in a step, and the blocks at their places
-        in the subfiles: in order of the writers, each where the same text stands in its data."""
+        in the subfiles: in order of the writers, each where the same text stands in its data.
+        `texts` are what each block ends with."""
         ranks = np.sort(processes)
         subfiles = self.subfile[np.searchsorted(self.ranks, ranks)]
         writers, placed = np.zeros(len(blocks), np.int64), blocks.copy()
-        k = 0
+        k = end = 0
         for row, text in enumerate(texts):
-            while (base := self._base(data, subfiles, begins, k, blocks[row], text)) is None:
-                k += 1
+            size = len(text).to_bytes(2, "big" if data.big_endian else "little")
+            while True:
                 if k >= len(ranks):
                     raise data.fault(0, "a text is not in the data of any process")
+                subfile, inside = int(subfiles[k]), begins[subfiles == subfiles[k]]
+                limit = int(inside[inside > begins[k]].min(initial=LARGEST))
+                first = max(end, int(begins[k]))
+                if int(blocks[row, 0]) == subfile:
+                    bases = self._bases(subfile, number, int(begins[k]))
+                    base = self._base(bases, blocks[row], (first, limit), size + text)
+                    if base is not None:
+                        break
+                k, end = k + 1, 0
             writers[row] = ranks[k]
             placed[row, 1:] += base
+            end = int(placed[row, 2])
         return writers, placed
 
+    def _bases(self, subfile: int, number: int, begin: int) -> Integers:
+        """To what a place of a process may be relative whose data in a step begin there: to the
+        file, or to its buffer and the end of the file before the session, which is where the data
+        of a step begin."""
+        starts = self.starts.setdefault(subfile, [])
+        for step in range(len(starts), number + 1):
+            places = self.groups(subfile, step + 1)
+            starts.append(LARGEST if places is None else int(places.min()))
+        return begin - np.array([begin, 0, *starts], dtype=np.int64)
+
     def _base(
-        self,
-        data: Metadata,
-        subfiles: Integers,
-        begins: Integers,
-        k: int,
-        block: Integers,
-        text: bytes,
+        self, bases: Integers, block: Integers, within: tuple[int, int], stored: bytes
     ) -> int | None:
-        """What the k-th process's place of a block is relative to, if it wrote this text there."""
+        """That of the bases with which the block lies within its process and ends so."""
         subfile, begin, end = block.tolist()
-        if subfile != subfiles[k]:
-            return None
-        behind = begins[(subfiles == subfile) & (begins > begins[k])]
-        size = len(text) + 2
-        stored = len(text).to_bytes(2, "big" if data.big_endian else "little") + text
-        for base in (0, int(begins[k])):
-            inside = begins[k] <= base + begin and (base + end <= behind.min(initial=LARGEST))
-            if inside and self.content(subfile, base + end - size, size) == stored:
-                return base
+        fits = (bases + begin >= within[0]) & (bases + end <= within[1])
+        for base in bases[fits].tolist():
+            content = self.content(subfile, base + begin, end - begin)
+            if content.startswith(BLOCK) and content.endswith(stored):
+                return int(base)
         return None
 
     def _gaps(
