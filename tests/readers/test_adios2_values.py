@@ -123,12 +123,12 @@ def test_the_writers_of_texts_are_those_in_whose_data_they_stand() -> None:
     for at, text in ((110, b"one"), (230, b""), (330, b"")):
         stored[at : at + 6 + len(text)] = b"[VMD" + len(text).to_bytes(2, "little") + text
     session = {1: [64, 70, 80], 2: [100, 200, 300]}
-    writers = Writers(
-        np.arange(3),
-        1,
-        lambda subfile, step: np.array(session[step]),
-        lambda subfile, at, size: bytes(stored[at : at + size]),
-    )
+
+    def content(_: int, at: int, size: int) -> bytes:
+        assert 0 <= size < len(stored)
+        return bytes(stored[at : at + size])
+
+    writers = Writers(np.arange(3), 1, lambda _, step: np.array(session[step]), content)
     data, ranks = Metadata("md.0", b""), np.arange(3)
     writers.place(ranks, np.array([100, 200, 300]), np.zeros((0, 3), np.int64))
     begins = writers.group_begins(1, ranks)
@@ -139,6 +139,10 @@ def test_the_writers_of_texts_are_those_in_whose_data_they_stand() -> None:
     assert placed[:, 1].tolist() == [110, 230, 330]
     with raises(UnderstudyError, "text-of-none"):
         writers.of_texts(data, 1, ranks, begins, blocks, [b"one", b"six", b""])
+    for wrong in ([0, 110, 5], [0, 110, 1 << 62], [0, 1 << 62, 119]):
+        blocks[0] = wrong
+        with raises(UnderstudyError, "text-of-none"):
+            writers.of_texts(data, 1, ranks, begins, blocks, [b"one", b"", b""])
 
 
 def test_an_attribute_with_several_values_is_noted(tmp_path: Path) -> None:

@@ -140,10 +140,15 @@ class Writers:
     ) -> int | None:
         """That of the bases with which the block lies within its process and ends so."""
         subfile, begin, end = block.tolist()
+        last = end - len(stored)
+        if last < begin + len(BLOCK):
+            return None
         fits = (bases + begin >= within[0]) & (bases + end <= within[1])
         for base in bases[fits].tolist():
-            content = self.content(subfile, base + begin, end - begin)
-            if content.startswith(BLOCK) and content.endswith(stored):
+            if (
+                self.content(subfile, base + begin, len(BLOCK)) == BLOCK
+                and self.content(subfile, base + last, len(stored)) == stored
+            ):
                 return int(base)
         return None
 
