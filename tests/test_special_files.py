@@ -34,6 +34,9 @@ COMMANDS = {
     "compare": ["compare", "{bad}", "{bad}"],
     "accept": ["accept", "{bad}.yaml", "."],
     "skel xml": ["skel", "xml", "{bad}.xml"],
+    "skel make xml": ["skel", "make", "{bad}.xml"],
+    "skel make": ["skel", "make", "{bad}.bp"],
+    "skel replay": ["skel", "replay", "{bad}.bp"],
     "records import": ["records", "import", "{bad}"],
     "run": ["run", "{bad}"],
 }

@@ -133,7 +133,8 @@ def _can_be_written(listed: Listed) -> bool:
 
 def bpls_output(path: Path) -> str:
     if not path.is_file():
-        raise UnderstudyError(f"{path}: cannot be read: no such file")
+        reason = "is no regular file" if path.exists() else "no such file"
+        raise UnderstudyError(f"{path}: cannot be read: {reason}")
     program = next((p for p in PROGRAMS if shutil.which(p)), None)
     if program is None:
         raise UnderstudyError(
