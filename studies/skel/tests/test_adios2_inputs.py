@@ -176,6 +176,17 @@ def test_irregular_blocks_are_tables_that_variables_share(tmp_path: Path) -> Non
     assert planned.bytes.tolist() == [[64, 0, 32]]
 
 
+@pytest.mark.parametrize("name", ["run.2-a", "2nd", "a"])
+def test_tables_are_a_module_whatever_the_file_is_called(name: str) -> None:
+    planned = plan.of(
+        output(global_array("a", (6,), [[0, 0, 3], [0, 5, 1], [2, 3, 2]]), writers=3)
+    )
+    program, tables = source.files(planned, name, "output", PYTHON)
+    module = tables.removesuffix(".py")
+    assert module.isidentifier()
+    assert f"from {module} import" in source.files(planned, name, "output", PYTHON)[program]
+
+
 @pytest.mark.parametrize("language", sorted(DIALECTS))
 @pytest.mark.parametrize(
     ("kind", "text", "message"),

@@ -24,7 +24,7 @@ def names(application: str) -> dict[str, str]:
     return {
         "config": f"{proved}_skel.xml",
         "program": f"{proved}_skel_write",
-        "blocks": f"{proved}_skel_blocks",
+        "blocks": f"{plain(proved)}_skel_blocks",  # a module of Python
     }
 
 
