@@ -92,7 +92,7 @@ def test_xml(tmp_path: Path) -> None:
     assert io.operators == {"slabs": (("zfp", {"accuracy": "0.1", "rate": "8"}), ("bzip2", {}))}
     applied = configuration.applied(bp_file.read(FILE), read, "checkpoint")
     assert (applied.engine, applied.parameters) == ("BP4", {"SubStreams": "2"})
-    operators = {v.name: v.operators for v in applied.variables if v.operators}
+    operators = {v.name: v.configured for v in applied.variables if v.configured}
     assert operators == io.operators
     assert configuration.applied(bp_file.read(FILE), read, "default").engine == "BP5"
 

@@ -12,7 +12,7 @@ import yaml
 
 from understudy import xmlfile
 from understudy.adios2 import engines
-from understudy.adios2.output import Output
+from understudy.adios2.output import Operator, Output
 from understudy.contracts import human
 from understudy.errors import UnderstudyError, one_line
 from understudy.files import read_bytes
@@ -21,7 +21,6 @@ from understudy.xmlfile import Element
 LARGEST_BYTES = 16 << 20
 OPENPMD = "openPMD"  # the name of the only IO of a configuration of openPMD-api
 ADIOS_1 = ("adios-group", "method", "transport", "buffer", "analysis")
-Operator = tuple[str, Mapping[str, str]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -391,7 +390,7 @@ def applied(output: Output, configuration: Configuration, name: str | None = Non
         parameters=parameters,
         subfiles=0,
         variables=tuple(
-            replace(v, operators=v.operators + io.operators.get(v.name, io.operators.get("*", ())))
+            replace(v, configured=io.operators.get(v.name, io.operators.get("*", ())))
             for v in output.variables
         ),
         notes=(*output.notes, *notes),

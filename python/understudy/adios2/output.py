@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 Integers = npt.NDArray[np.int64]
+Operator = tuple[str, Mapping[str, str]]  # its type and parameters
 
 GLOBAL_VALUE = "global value"
 LOCAL_VALUE = "local value"
@@ -76,15 +77,21 @@ class Instance:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Variable:
     """`type` by ADIOS2's name ("struct" for structures), `kind` one of KINDS, the bytes of an
-    element (0 for texts), `operators` with their parameters, where they are known, and an
-    instance of each time step that has the variable."""
+    element (0 for texts), `operators` with their parameters, where they are known, `configured`
+    ones of a configuration, and an instance of each time step that has the variable."""
 
     name: str
     type: str
     kind: str
     bytes: int = 0
-    operators: tuple[tuple[str, Mapping[str, str]], ...] = ()
+    operators: tuple[Operator, ...] = ()
+    configured: tuple[Operator, ...] = ()
     instances: tuple[Instance, ...]
+
+    @property
+    def effective_operators(self) -> tuple[Operator, ...]:
+        """Those of the configuration, if it names any; else those that the file went through."""
+        return self.configured or self.operators
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

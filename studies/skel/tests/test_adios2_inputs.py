@@ -13,6 +13,7 @@ import pytest
 
 from studies.skel.tests.support import succeed, understudy
 from tests.support.said import raises, said
+from understudy.adios2 import configuration as adios2_configuration
 from understudy.adios2 import engines
 from understudy.adios2.output import (
     GLOBAL_ARRAY,
@@ -245,6 +246,23 @@ def test_model_and_configuration_give_engine_parameters_and_operators(
     assert '<operation type="blosc">' in config
     assert 'program.io = "second";' in (tmp_path / "heat_skel_write.cpp").read_text()
     said("steps-and-bytes", made.stderr)
+
+
+def test_operators_of_a_configuration_take_the_place_of_those_of_the_file(
+    configuration: Path,
+) -> None:
+    """As with ADIOS2, whose engine BP5 takes one of them; a variable that the configuration does
+    not name keeps its own."""
+    rows = [[0, 0, 3]]
+    arrays = [
+        replace(global_array(name, (3,), rows), operators=(("bzip2", {}),)) for name in ("U", "V")
+    ]
+    read = adios2_configuration.read(configuration)
+    planned = plan.of(adios2_configuration.applied(output(*arrays), read, "second"))
+    text = source.config(planned, "second")
+    assert re.findall(r'<(?:variable name|operation type)="(\w+)"', text) == [
+        "U", "blosc", "V", "bzip2",
+    ]  # fmt: skip
 
 
 def test_a_configuration_in_utf_16_is_of_adios2(model: Path, tmp_path: Path) -> None:

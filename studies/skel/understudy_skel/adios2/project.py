@@ -143,7 +143,7 @@ def _report(planned: plan.Plan, application: str) -> None:
     unknown = {
         operator
         for put in planned.puts
-        for operator, parameters in put.variable.operators
+        for operator, parameters in put.variable.effective_operators
         if operator in WITH_PARAMETERS and not parameters
     }
     if unknown:

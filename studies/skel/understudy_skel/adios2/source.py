@@ -49,7 +49,7 @@ def config(plan: Plan, io: str) -> str:
     if plan.output.subfiles and not aggregators & {key.lower() for key in parameters}:
         parameters["NumAggregators"] = str(plan.output.subfiles)
     arrays = [put.variable for put in plan.puts if put.layouts]
-    operations = {variable.name: variable.operators for variable in arrays}
+    operations = {variable.name: variable.effective_operators for variable in arrays}
     rows = {name: list(operators) for name, operators in operations.items() if operators}
     for text in [io, *parameters, *parameters.values(), *rows]:
         if not all(c.isprintable() for c in text):
