@@ -223,6 +223,8 @@ static std::string reason(const std::exception &error)
     while (!text.empty() && isspace((unsigned char)text.back()))
         text.pop_back();
     std::replace(text.begin(), text.end(), '\n', ' ');
+    if (text.find("BZ_OUTBUFF_FULL") != std::string::npos)
+        text += "; the contents do not compress: choose others with --fill";
     return text;
 }
 

@@ -18,6 +18,7 @@ import time
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
+from xml.etree import ElementTree
 
 import numpy as np
 from adios2 import bindings, is_built_with_mpi
@@ -61,6 +62,14 @@ class Program:
 
 class UsageError(Exception):
     """The program's user can correct it; one message."""
+
+
+def reason(error):
+    """What went wrong, without the time and the places that ADIOS2 states before it."""
+    text = str(error).rpartition("> : ")[2].split("\x1b")[0].strip().replace("\n", " ")
+    if "BZ_OUTBUFF_FULL" in text:
+        text += "; the contents do not compress: choose others with --fill"
+    return text
 
 
 class OneProcess:
@@ -127,6 +136,7 @@ class Output:
                 raise UsageError("this ADIOS2 was built without MPI; expected one process")
             arguments = ()
         self.adios = bindings.ADIOS(options.config, *arguments)
+        self._check_operators()
         self.io = self.adios.DeclareIO(program.io)
         if options.engine:
             self.io.SetEngine(options.engine)
@@ -145,6 +155,19 @@ class Output:
         self.used, self.most, self.contents = {}, {}, {}
         self.record = Record(step=0)
         self.begin_s = 0.0
+
+    def _check_operators(self):
+        """One that the library lacks ends the program, unless it is asked for here."""
+        try:
+            rows = ElementTree.parse(self.options.config).iter()
+        except ElementTree.ParseError:
+            return  # ADIOS2 says so, or takes it
+        kinds = {row.get("type") for row in rows if row.tag in ("operation", "operator")}
+        for kind in sorted(kinds - {None}):
+            try:
+                self.adios.DefineOperator(f"check of {kind}", kind, {})
+            except (RuntimeError, ValueError) as error:
+                raise UsageError(f"{self.options.config}: {reason(error)}") from None
 
     # ---- What a step writes
 
@@ -381,7 +404,10 @@ def play(program, attributes, write_step):
         _check(program, options, comm)
         _run(program, options, comm, attributes, write_step)
     except (UsageError, OSError, RuntimeError, ValueError) as error:
-        print(f"{program.name}: rank {rank} on {socket.gethostname()}: {error}", file=sys.stderr)
+        print(
+            f"{program.name}: rank {rank} on {socket.gethostname()}: {reason(error)}",
+            file=sys.stderr,
+        )
         if "mpi4py.MPI" in sys.modules and comm.Get_size() > 1:
             sys.stderr.flush()
             comm.Abort(1)

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from studies.skel.tests.support import succeed, understudy
+from tests.readers.logs import BP
 from tests.support.said import raises, said
 from understudy.adios2 import configuration as adios2_configuration
 from understudy.adios2 import engines
@@ -263,6 +264,14 @@ def test_operators_of_a_configuration_take_the_place_of_those_of_the_file(
     assert re.findall(r'<(?:variable name|operation type)="(\w+)"', text) == [
         "U", "blosc", "V", "bzip2",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ["bp4", "bp5"])
+def test_operators_get_contents_that_fill_chooses(kind: str, tmp_path: Path) -> None:
+    """The bytes that they left are told, and the option that changes them."""
+    [path] = (path for path in BP if path.stem == f"operator-{kind}")
+    made = succeed("skel", "make", path, "-d", tmp_path, "--no-make")
+    said("operators-left", made.stderr, bytes=120 * 40 * 4)
 
 
 def test_a_configuration_in_utf_16_is_of_adios2(model: Path, tmp_path: Path) -> None:

@@ -246,6 +246,29 @@ def test_operator_that_the_library_lacks_ends_in_one_message(
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.parametrize("operator", ["sz", "none"])
+def test_operator_that_the_module_lacks_ends_in_one_message(
+    script: Path, tmp_path: Path, operator: str
+) -> None:
+    """ADIOS2 ends the process where it would be used."""
+    config = tmp_path / "operator.xml"
+    config.write_text(
+        f'<adios-config><io name="output"><variable name="T"><operation type="{operator}"/>'
+        "</variable></io></adios-config>"
+    )
+    done = run(script, "-o", tmp_path / "run", "-c", config)
+    assert done.returncode == 1
+    said("module-without-operator", done.stderr, config=config, operator=operator)
+    assert "terminate" not in done.stderr
+
+
+def test_contents_that_an_operator_does_not_compress_name_the_option() -> None:
+    need("adios2")
+    output = import_module("studies.skel.skeleton.output")
+    text = "[time] [ADIOS2 EXCEPTION] <Operator> <CompressBZIP2> <CheckStatus> : BZ_OUTBUFF_FULL"
+    said("other-contents", output.reason(ValueError(f"{text} BZIP2 detected\x1b[0m")))
+
+
 def test_another_number_of_processes_is_refused(program: Path, tmp_path: Path) -> None:
     done = support.run(program, 2, "-o", tmp_path / "run")
     assert done.returncode != 0

@@ -149,6 +149,7 @@ def _report(planned: plan.Plan, application: str) -> None:
     if unknown:
         config = source.names(application)["config"]
         tell(f"{config}: state the parameters of {', '.join(sorted(unknown))}, which no file has")
+    _report_contents(planned)
     if len(output.times) > 1:
         pause = (output.times[-1] - output.times[0]) / (len(output.times) - 1)
         tell(f"{output.path}: {pause:g} s from step to step: run with --pause {pause:g}")
@@ -158,6 +159,22 @@ def _report(planned: plan.Plan, application: str) -> None:
     click.echo(
         f"understudy: {application}: {output.steps} steps of {each} by {output.writers} processes",
         err=True,
+    )
+
+
+def _report_contents(planned: plan.Plan) -> None:
+    """Bytes that operators leave depend on contents, which are not those of the file."""
+    arrays = [put.variable for put in planned.puts if put.layouts]
+    changed = [variable for variable in arrays if variable.effective_operators]
+    if not changed:
+        return
+    instances = [(v, i) for v in changed for i in v.instances if i.stored is not None]
+    stored = sum(int(i.stored.sum()) for _, i in instances if i.stored is not None)
+    whole = sum(int(i.blocks.counts.prod(axis=1).sum()) * v.bytes for v, i in instances)
+    what = f"operators left {stored} of {whole} bytes" if instances else "has operators"
+    tell(
+        f"{planned.output.path}: {what}; those of the skeleton get the contents that its option "
+        "--fill chooses, by default random, and leave other sizes"
     )
 
 
