@@ -208,6 +208,15 @@ def test_values_that_are_none_are_refused(
         source.files(planned, "a", "output", language)
 
 
+def test_output_without_data_is_refused() -> None:
+    """Its program would write nothing, and have no bandwidth."""
+    attribute = Attribute(name="unit", type="string", values=("K",))
+    empty = global_array("a", (0,), [[0, 0, 0]])
+    for written in (output(attributes=(attribute,)), output(empty), replace(output(), steps=0)):
+        with raises(UnderstudyError, "no-data"):
+            plan.of(written)
+
+
 def test_names_of_a_file_stay_inside_of_their_strings() -> None:
     name = '"); system("x'
     attribute = Attribute(name="*/ int a; /*", type="string", values=("??/",))

@@ -269,6 +269,21 @@ def test_contents_that_an_operator_does_not_compress_name_the_option() -> None:
     said("other-contents", output.reason(ValueError(f"{text} BZIP2 detected\x1b[0m")))
 
 
+@pytest.mark.parametrize("empty", [0, 1, 2])
+def test_step_without_data_is_measured(tmp_path: Path, empty: int) -> None:
+    need("adios2")
+    adios2 = import_module("adios2")
+    with adios2.Stream(str(tmp_path / "gap.bp"), "w") as stream:
+        for step in stream.steps(3):
+            if step.current_step() != empty:
+                stream.write("a", np.ones(9), [9], [0], [9])
+    succeed("skel", "make", tmp_path / "gap.bp", "-d", tmp_path, "-l", "python")
+    result = tmp_path / "result.json"
+    done = run(tmp_path / "gap_skel_write.py", "-o", tmp_path / "run", "-r", result)
+    assert done.returncode == 0, done.stderr
+    assert "gap" in succeed("show", result).stdout
+
+
 def test_another_number_of_processes_is_refused(program: Path, tmp_path: Path) -> None:
     done = support.run(program, 2, "-o", tmp_path / "run")
     assert done.returncode != 0

@@ -111,8 +111,6 @@ class Plan:
 
 def of(output: Output) -> Plan:
     """The plan of an output; an UnderstudyError names what no skeleton can write."""
-    if output.steps < 1 or not (output.variables or output.attributes):
-        raise UnderstudyError(f"{output.path}: expected a time step with variables or attributes")
     layouts = _Layouts(output.writers)
     puts = []
     sizes = np.zeros((output.steps, output.writers), np.int64)
@@ -130,6 +128,8 @@ def of(output: Output) -> Plan:
         puts.append(put)
         for instance in variable.instances:
             _count(sizes[instance.step], variable, instance)
+    if not sizes.any():
+        raise UnderstudyError(f"{output.path}: no time step in it has data")
     numbers = sum(layout.rows().size for layout in layouts.all if layout.sides is None)
     numbers += sum(len(texts) for put in puts for texts in put.of_ranks.values())
     if numbers > MAX_NUMBERS:
