@@ -215,14 +215,25 @@ void skeleton_remove_directory(const struct skeleton *run)
         unlinkat(AT_FDCWD, run->options.directory, AT_REMOVEDIR);
 }
 
-/* Can the result be written, next to which nothing else is touched? */
+/* Can the result be written, next to which nothing else is touched? A new file of its name would take the place of a
+ * device, or of a link such as /dev/stdout. */
 static bool can_write_beside(const char *path)
 {
     char folder[PATH_BYTES];
+    struct stat there, parent, devices;
+    if (stat(path, &there) == 0 && !S_ISREG(there.st_mode)) {
+        errno = S_ISDIR(there.st_mode) ? EISDIR : EINVAL;
+        return false;
+    }
     snprintf(folder, sizeof folder, "%s", path);
     char *slash = strrchr(folder, '/');
     if (slash)
         slash[slash == folder] = '\0';
+    if (stat(slash ? folder : ".", &parent) == 0 && stat("/dev", &devices) == 0 && parent.st_dev == devices.st_dev &&
+        parent.st_ino == devices.st_ino) {
+        errno = EINVAL;
+        return false;
+    }
     return access(slash ? folder : ".", W_OK | X_OK) == 0;
 }
 

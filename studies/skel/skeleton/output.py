@@ -479,6 +479,8 @@ def _check(program, options, comm):
     problem = None
     options.created = False
     if comm.Get_rank() == 0:
+        problem = _result_problem(options.result)
+    if comm.Get_rank() == 0 and not problem:
         try:
             options.directory.mkdir()
             options.created = True
@@ -490,6 +492,16 @@ def _check(program, options, comm):
     problem = comm.bcast(problem)
     if problem:
         raise UsageError(problem)
+
+
+def _result_problem(path):
+    """Why the result cannot be written, before anything else is; None if it can. A new file would
+    take the place of a device, or of a link such as /dev/stdout."""
+    if (path.exists() and not path.is_file()) or path.parent.resolve() == Path("/dev"):
+        return f"{path}: is no regular file; expected the name of a file to write"
+    if not os.access(path.parent, os.W_OK | os.X_OK):
+        return f"{path}: cannot be written; expected a directory that can be"
+    return None
 
 
 def _run(program, options, comm, attributes, write_step):

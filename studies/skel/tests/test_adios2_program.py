@@ -4,6 +4,7 @@ Here ADIOS2 is PyPI's library for a single process.
 """
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -282,6 +283,27 @@ def test_step_without_data_is_measured(tmp_path: Path, empty: int) -> None:
     done = run(tmp_path / "gap_skel_write.py", "-o", tmp_path / "run", "-r", result)
     assert done.returncode == 0, done.stderr
     assert "gap" in succeed("show", result).stdout
+
+
+@pytest.mark.parametrize("kind", ["fifo", "link", "directory", "no directory"])
+def test_result_that_is_no_regular_file_is_refused_and_stays(
+    either: Path, tmp_path: Path, kind: str
+) -> None:
+    """Before anything is written."""
+    result = tmp_path / "result"
+    if kind == "fifo":
+        os.mkfifo(result)
+    elif kind == "link":
+        result.symlink_to("/dev/null")
+    elif kind == "directory":
+        result.mkdir()
+    else:
+        result = tmp_path / "none" / "result"
+    before = result.lstat().st_mode if result.parent.exists() else 0
+    done = run(either, "-o", tmp_path / "run", "-r", result)
+    assert done.returncode != 0 and f"{result}: " in done.stderr
+    assert not (tmp_path / "run").exists()
+    assert before == (result.lstat().st_mode if result.parent.exists() else 0)
 
 
 def test_another_number_of_processes_is_refused(program: Path, tmp_path: Path) -> None:
