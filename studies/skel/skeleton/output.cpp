@@ -407,7 +407,7 @@ template <class T> void Output::State::put_value(const std::string &name, const 
             adios2::Variable<T> stored = again.InquireVariable<T>(name);
             T copy{};
             if (!stored)
-                differs(name, "the type");
+                differs(name, "its name or type");
             if (!shape.empty())
                 return; /* of each process: which is whose is not stated in all versions */
             engine.Get(stored, copy, adios2::Mode::Sync);
@@ -465,7 +465,7 @@ template <class T> void Output::State::verify_blocks(const std::string &name, co
         adios2::IO again = adios.AtIO("verification");
         adios2::Variable<T> stored = again.InquireVariable<T>(name);
         if (!stored)
-            differs(name, "the type");
+            differs(name, "its name or type");
         const bool lossy = !stored.Operations().empty() || strstr(run->config_text, "<operation");
         const bool is_global = !layout.blocks.empty() && !layout.blocks[0].start.empty();
         const bool lists_blocks = strcasecmp(run->options.method, "HDF5") != 0;
