@@ -15,6 +15,7 @@ import shutil
 import socket
 import sys
 import time
+from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
@@ -396,21 +397,26 @@ def _dtype(kind):
 
 def play(program, attributes, write_step):
     """The whole program: options, steps, result. Returns its exit status."""
-    rank = 0
+    rank, options = 0, None
     try:
         comm = communicator()
         rank = comm.Get_rank()
         options = _options(program)
         _check(program, options, comm)
         _run(program, options, comm, attributes, write_step)
-    except (UsageError, OSError, RuntimeError, ValueError) as error:
+    except (UsageError, OSError, RuntimeError, ValueError, MemoryError) as error:
         print(
             f"{program.name}: rank {rank} on {socket.gethostname()}: {reason(error)}",
             file=sys.stderr,
         )
+        if options is not None:
+            _remove(program, options)
         if "mpi4py.MPI" in sys.modules and comm.Get_size() > 1:
             sys.stderr.flush()
             comm.Abort(1)
+        if options is not None and options.is_prepared:
+            sys.stderr.flush()
+            os._exit(1)  # an engine of ADIOS2 that is not closed would write, and end the process
         return 1
     return 0
 
@@ -449,6 +455,7 @@ def _options(program):
         if "=" not in word.lstrip("="):
             parser.error(f"--parameter {word}: expected KEY=VALUE, such as NumAggregators=2")
     options.parameters = [tuple(word.split("=", 1)) for word in options.parameters]
+    options.created = options.is_prepared = options.is_verifying = False
     return options
 
 
@@ -477,7 +484,6 @@ def _check(program, options, comm):
             f"{options.config}: the adios-config cannot be read; give one with --config"
         )
     problem = None
-    options.created = False
     if comm.Get_rank() == 0:
         problem = _result_problem(options.result)
     if comm.Get_rank() == 0 and not problem:
@@ -492,6 +498,20 @@ def _check(program, options, comm):
     problem = comm.bcast(problem)
     if problem:
         raise UsageError(problem)
+    options.is_prepared = True
+
+
+def _remove(program, options):
+    """The files of a run that failed; those that do not verify stay with --keep."""
+    if not options.is_prepared or (options.is_verifying and options.keep):
+        return
+    for path in {_path(program, options, step) for step in range(options.steps)}:
+        shutil.rmtree(path, ignore_errors=True)
+        if path.is_file():
+            path.unlink()
+    if options.created:
+        with suppress(OSError):
+            options.directory.rmdir()
 
 
 def _result_problem(path):
@@ -549,10 +569,12 @@ def _repetition(program, options, comm, output, write_step, number):
         output.begin_step(_path(program, options, step), step, options.new_files or step == 0)
         write_step(output, output.rank, min(step, program.steps - 1))
         records.append(output.end_step(options.new_files or step == options.steps - 1))
+    options.is_verifying = options.verify
     if options.verify:
         steps = [min(step, program.steps - 1) for step in range(options.steps)]
         path = _path(program, options, options.steps - 1)
         output.verify(path, steps[-1:] if options.new_files else steps, write_step)
+    options.is_verifying = False
     gathered = comm.gather(records)
     if output.rank != 0:
         return None

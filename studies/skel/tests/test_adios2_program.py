@@ -307,6 +307,21 @@ def test_result_that_is_no_regular_file_is_refused_and_stays(
     assert before == (result.lstat().st_mode if result.parent.exists() else 0)
 
 
+@pytest.mark.parametrize("engine", ["BP4", "BP5"])
+def test_failed_script_leaves_no_files(script: Path, tmp_path: Path, engine: str) -> None:
+    """As the program in C++: here a file cannot grow."""
+    changed = script.with_name("limited.py")
+    changed.write_text(
+        "import resource, signal\n"
+        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (64, 64))\n" + script.read_text()
+    )
+    done = run(changed, "-o", tmp_path / "run", "-r", tmp_path / "result.json", "-a", engine, "-k")
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr and str(tmp_path / "run") in done.stderr
+    assert [*tmp_path.iterdir()] == []
+
+
 def test_another_number_of_processes_is_refused(program: Path, tmp_path: Path) -> None:
     done = support.run(program, 2, "-o", tmp_path / "run")
     assert done.returncode != 0
