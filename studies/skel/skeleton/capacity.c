@@ -102,6 +102,12 @@ static bool is_memory(const struct skeleton *run)
     return magic == 0x01021994 || magic == 0x858458f6; /* tmpfs, ramfs */
 }
 
+/* How arrays become smaller. */
+static const char *smaller(const struct skeleton *run)
+{
+    return run->options.adios == 1 ? " (understudy skel params --set NAME=VALUE)" : "";
+}
+
 static void check_memory(struct skeleton *run, double step_bytes)
 {
     const double files_bytes = is_memory(run) ? step_bytes * run->options.steps : 0;
@@ -118,10 +124,11 @@ static void check_memory(struct skeleton *run, double step_bytes)
     if (worst.missing > 0)
         skeleton_leave(run, worst.rank,
                        "memory: the %d ranks of this node need %.1f GB (this one %.1f GB of arrays, as much again for "
-                       "ADIOS to buffer%s), but %.1f GB are available; run on more nodes, or make the arrays smaller "
-                       "(understudy skel params --set NAME=VALUE)",
+                       "ADIOS to buffer%s), but %.1f GB are available; run on more nodes, or make the arrays "
+                       "smaller%s",
                        run->node_ranks, node_bytes / 1e9, step_bytes / 1e9,
-                       files_bytes > 0 ? ", and its files, for the run directory is in memory" : "", free_bytes / 1e9);
+                       files_bytes > 0 ? ", and its files, for the run directory is in memory" : "", free_bytes / 1e9,
+                       smaller(run));
 }
 
 static void check_disk(struct skeleton *run, double step_bytes)
@@ -133,11 +140,14 @@ static void check_disk(struct skeleton *run, double step_bytes)
     if (run->rank == 0 && fstatvfs(run->directory, &space) == 0 && space.f_blocks > 0)
         free_bytes = (double)space.f_bavail * (double)space.f_frsize;
     PMPI_Bcast(&free_bytes, 1, MPI_DOUBLE, 0, run->comm);
+    const char *unit = all_bytes < 1e9 ? "MB" : "GB";
+    const double unit_bytes = all_bytes < 1e9 ? 1e6 : 1e9;
     if (free_bytes >= 0 && all_bytes > free_bytes)
         skeleton_leave(run, 0,
-                       "%s: %d steps of %d ranks need %.1f GB, but %.1f GB are free; use another directory, fewer "
-                       "steps, or smaller arrays (understudy skel params --set NAME=VALUE)",
-                       run->options.directory, run->options.steps, run->ranks, all_bytes / 1e9, free_bytes / 1e9);
+                       "%s: %d steps of %d ranks need %.1f %s, but %.1f %s are free; use another directory, fewer "
+                       "steps, or smaller arrays%s",
+                       run->options.directory, run->options.steps, run->ranks, all_bytes / unit_bytes, unit,
+                       free_bytes / unit_bytes, unit, smaller(run));
 }
 
 void skeleton_check_capacity(struct skeleton *run, uint64_t step_bytes)

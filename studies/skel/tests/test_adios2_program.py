@@ -322,6 +322,15 @@ def test_failed_script_leaves_no_files(script: Path, tmp_path: Path, engine: str
     assert [*tmp_path.iterdir()] == []
 
 
+def test_what_does_not_fit_the_memory_names_no_command_of_adios_1(
+    program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SKELETON_MEMORY_BYTES", "1")
+    done = run(program, "-o", tmp_path / "run")
+    assert done.returncode != 0 and said("smaller-arrays", done.stderr)
+    assert "skel params" not in done.stderr
+
+
 def test_another_number_of_processes_is_refused(program: Path, tmp_path: Path) -> None:
     done = support.run(program, 2, "-o", tmp_path / "run")
     assert done.returncode != 0
