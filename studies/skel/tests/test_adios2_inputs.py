@@ -15,7 +15,7 @@ from studies.skel.tests.support import succeed, understudy
 from tests.readers.logs import BP
 from tests.support.said import raises, said
 from understudy.adios2 import configuration as adios2_configuration
-from understudy.adios2 import engines
+from understudy.adios2 import engines, model_file
 from understudy.adios2.output import (
     GLOBAL_ARRAY,
     GLOBAL_VALUE,
@@ -290,6 +290,22 @@ def test_a_configuration_in_utf_16_is_of_adios2(model: Path, tmp_path: Path) -> 
         "skel", "make", path, "--variables", model, "--io", "first", "-d", tmp_path, "--no-make"
     )
     assert '<engine type="BP4">' in (tmp_path / "heat_skel.xml").read_text()
+
+
+@pytest.mark.parametrize(("times", "pauses"), [((0.0, 0.0, 0.0), False), ((0.0, 2.0, 4.0), True)])
+def test_pause_is_told_where_there_is_one(
+    times: tuple[float, ...],
+    pauses: bool,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    model: Path,
+) -> None:
+    """The times of a file of BP4 are to a second, and often the same."""
+    read = model_file.read(model)
+    monkeypatch.setattr(model_file, "read", lambda _: replace(read, times=times))
+    made = succeed("skel", "make", model, "-d", tmp_path / "out", "--no-make")
+    assert ("--pause 2" in made.stderr) == pauses
+    assert ("--pause" in made.stderr) == pauses
 
 
 def test_example_of_a_model_makes_a_program(tmp_path: Path) -> None:

@@ -150,7 +150,7 @@ def _report(planned: plan.Plan, application: str) -> None:
         config = source.names(application)["config"]
         tell(f"{config}: state the parameters of {', '.join(sorted(unknown))}, which no file has")
     _report_contents(planned)
-    if len(output.times) > 1:
+    if len(output.times) > 1 and output.times[-1] > output.times[0]:
         pause = (output.times[-1] - output.times[0]) / (len(output.times) - 1)
         tell(f"{output.path}: {pause:g} s from step to step: run with --pause {pause:g}")
     per_step = planned.bytes.sum(axis=1)
