@@ -92,7 +92,7 @@ struct skeleton {
     int record_count, record_capacity, first_of_repetition;
     bool is_open, opened_timers;
     bool is_verifying; /* what does not verify stays, if it is to be kept */
-    char *collected; /* buffer of the extra collective */
+    char *collected;   /* buffer of the extra collective */
 };
 
 extern const char *const skeleton_barrier_names[BARRIERS]; /* by the bits of enum skeleton_barrier */
