@@ -5,6 +5,7 @@
 option(UND_ADIOS2 "Play through ADIOS2 where it is here" ON)
 
 include(CheckCSourceCompiles)
+include(CheckLanguage)
 include(CMakePushCheckState)
 
 if(NOT UND_ADIOS2)
@@ -15,6 +16,12 @@ endif()
 set(adios2_hints "")
 if(ADIOS2_ROOT OR DEFINED ENV{ADIOS2_ROOT})
   set(adios2_hints HINTS ${ADIOS2_ROOT} ENV ADIOS2_ROOT)
+endif()
+check_language(CXX)
+if(NOT CMAKE_CXX_COMPILER)
+  unset(CMAKE_CXX_COMPILER CACHE)  # one may come
+  message(STATUS "No method adios2: there is no C++ compiler, which ADIOS2's configuration enables")
+  return()
 endif()
 unset(adios2_DIR CACHE)  # asked anew each time: packages come and go
 find_package(adios2 2.8 QUIET CONFIG COMPONENTS C MPI ${adios2_hints})

@@ -26,7 +26,7 @@ libraries=$(ldd "$prefix/bin/understudy-replay" | awk '/=> \//{print $3}' | xarg
 programs=()
 for package in "${packages[@]}"; do
   case $package in
-    gcc | make | cmake | pkg-config | python3-venv | *-dev) ;;
+    gcc | g++ | make | cmake | pkg-config | python3-venv | *-dev) ;;
     *) programs+=("$package") ;;
   esac
 done

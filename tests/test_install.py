@@ -88,9 +88,11 @@ def add_dependencies(python: Path) -> None:
     (libraries / "dependencies.pth").write_text(f"{LIBRARIES}\n")
 
 
-def quietly(*command: str | Path) -> None:
+def quietly(*command: str | Path) -> str:
+    """What it printed."""
     done = subprocess.run(command, cwd="/", capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
 
 
 def from_core(folder: Path) -> Installed:
@@ -330,3 +332,12 @@ def test_a_release_is_the_same_bytes_each_time_and_is_built_without_git(tmp_path
         check=True,
     )
     assert __version__ in shown.stdout
+
+
+def test_without_a_cxx_compiler_the_player_is_built(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """ADIOS2's configuration enables C++, which nothing else needs."""
+    monkeypatch.setenv("CXX", str(tmp_path / "none"))
+    configured = quietly("cmake", "-S", ROOT, "-B", tmp_path / "build", "-DBUILD_TESTING=OFF")
+    assert "No method adios2: there is no C++ compiler" in configured

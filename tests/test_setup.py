@@ -186,7 +186,7 @@ def test_apt_gets_what_is_missing_and_only_that(bare: tuple[Path, Path]) -> None
     called = (tree / "apt").read_text(encoding="utf-8").splitlines()
     assert len(called) == 2
     assert called[0].endswith(" update")
-    packages = "libjansson-dev libhdf5-openmpi-dev libadios-openmpi-dev libadios2-mpi-c-dev"
+    packages = "libjansson-dev libhdf5-openmpi-dev libadios-openmpi-dev libadios2-mpi-c-dev g++"
     packages += " hdf5-tools strace"
     assert called[1].endswith(f"install -y --no-install-recommends {packages}")
     said("installing-packages", done.stderr, packages=packages)
