@@ -1,12 +1,15 @@
 """Configurations of ADIOS2 and openPMD, and models of outputs: what is read and refused."""
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 
+import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
 from tests.readers.logs import BP
+from tests.support.needs import need
 from tests.support.said import said
 from understudy.adios2 import bp_file, configuration, engines, model_file
 from understudy.cli import main as understudy
@@ -67,6 +70,11 @@ variables:
 """
 
 
+def selecting(*datasets: Mapping[str, object]) -> str:
+    """A configuration of openPMD-api for datasets that patterns select."""
+    return json.dumps({"adios2": {"engine": {"type": "bp4"}, "dataset": datasets}})
+
+
 def describe(*arguments: object) -> Result:
     return CliRunner().invoke(understudy, ["describe", *map(str, arguments)])
 
@@ -113,6 +121,56 @@ def test_json_and_toml_of_openpmd(tmp_path: Path) -> None:
     assert configuration.read(saved(tmp_path, "sink.json", json.dumps(plugin))).io() == io
     io = configuration.read(saved(tmp_path, "pmd.toml", TOML)).io()
     assert (io.engine, io.parameters) == ("bp4", {"InitialBufferSize": "16Mb"})
+
+
+def operators_of(kind: str) -> dict[str, object]:
+    return {"operators": [{"type": kind}]}
+
+
+SELECTIONS = [
+    [{"select": "meshes/E/.*", "cfg": operators_of("blosc")}],
+    [{"select": "/data/5/meshes/E/.*", "cfg": operators_of("blosc")}],
+    [{"select": "meshes/E", "cfg": operators_of("blosc")}],
+    [{"select": "meshes/.*/[x-y]", "cfg": operators_of("zfp")}, {"cfg": operators_of("blosc")}],
+    [
+        {"select": ["meshes/E/x", "meshes/./y"], "cfg": operators_of("blosc")},
+        {"select": ".*shes.*x.*", "cfg": operators_of("zfp")},
+    ],
+    [{"select": "meshes/E/x", "cfg": {}}, {"cfg": operators_of("zfp")}],
+    [{"cfg": operators_of("zfp")}, {"select": "meshes/E/x", "cfg": {"operators": []}}],
+]
+
+
+@pytest.mark.parametrize("datasets", SELECTIONS)
+def test_patterns_select_what_openpmd_selects(
+    datasets: list[Mapping[str, object]], tmp_path: Path
+) -> None:
+    need("openPMD-api")
+    import openpmd_api  # type: ignore[import-untyped,unused-ignore]
+
+    text = selecting(*datasets)
+    written = tmp_path / "series.bp"
+    series = openpmd_api.Series(str(written), openpmd_api.Access.create, text)
+    zeros = np.zeros(4096)
+    for mesh in ("E", "B"):
+        for axis in ("x", "y"):
+            record = series.iterations[5].meshes[mesh][axis]
+            record.reset_dataset(openpmd_api.Dataset(zeros.dtype, zeros.shape))
+            record.store_chunk(zeros)
+    series.close()
+    read = configuration.read(saved(tmp_path, "pmd.json", text))
+    variables = configuration.applied(bp_file.read(written), read).variables
+    theirs = {v.name: [kind for kind, _ in v.operators] for v in variables}
+    assert len(theirs) == 4
+    assert {v.name: [kind for kind, _ in v.configured] for v in variables} == theirs
+
+
+def test_a_hostile_pattern_takes_no_time(tmp_path: Path) -> None:
+    """To try every place for each segment would take years."""
+    text = selecting({"select": ".*a" * 500, "cfg": operators_of("zfp")})
+    io = configuration.read(saved(tmp_path, "pmd.json", text)).io()
+    assert io.operators_of("a" * 499) == ()
+    assert io.operators_of("a" * 501) == (("zfp", {}),)
 
 
 def test_what_a_workload_says_of_a_configuration(tmp_path: Path) -> None:
@@ -189,6 +247,8 @@ def test_what_is_said_of_xml(name: str, old: str, new: str, tmp_path: Path) -> N
         ("json-hdf5", "a.json", '{"backend": "hdf5", "adios2": {}}'),
         ("json-type", "a.json", '{"adios2": {"engine": {"type": 5, "parameters": []}}}'),
         ("json-other-file", "a.json", '{"ext": "bp4", "backend_config": "@./adios.json"}'),
+        ("json-select", "a.json", selecting({"select": "E/(x|y)", "cfg": {}})),
+        ("json-two-defaults", "a.json", selecting({"cfg": {}}, {"cfg": {}})),
         ("toml", "a.toml", "adios2 = "),
         ("suffix", "a.txt", ""),
     ],

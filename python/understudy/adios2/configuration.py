@@ -2,6 +2,7 @@
 openPMD-api. They name no sizes; `applied` puts one to the variables of an output."""
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from importlib import import_module
@@ -20,21 +21,40 @@ from understudy.xmlfile import Element
 
 LARGEST_BYTES = 16 << 20
 OPENPMD = "openPMD"  # the name of the only IO of a configuration of openPMD-api
+ITERATION = re.compile(r"/data/[0-9]+/")  # of openPMD, before the names of its datasets
+# Between ".*" in a pattern: characters, any character, classes. It is matched in linear time.
+SEGMENT = re.compile(r"(?:[^\\.*+?^$|(){}\[\]]|\\[^\w\s]|\.|\[\^?[\w-]+\])*")
 ADIOS_1 = ("adios-group", "method", "transport", "buffer", "analysis")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IO:
     """An IO: its `engine` as it is written, empty for the default, the engine's parameters, the
-    types and parameters of transports, the operators of variables (those of "*" of all), and
-    `notes` on what has no effect."""
+    types and parameters of transports, the operators of variables (those of "*" of all), those of
+    the variables that patterns select, of which the first counts, and `notes` on what has no
+    effect."""
 
     name: str
     engine: str = ""
     parameters: Mapping[str, str] = field(default_factory=dict)
     transports: tuple[tuple[str, Mapping[str, str]], ...] = ()
     operators: Mapping[str, tuple[Operator, ...]] = field(default_factory=dict)
+    selections: tuple[tuple[re.Pattern[str], tuple[Operator, ...]], ...] = ()
     notes: tuple[str, ...] = ()
+
+    def all_operators(self) -> Iterator[tuple[Operator, ...]]:
+        """Of each name and pattern."""
+        yield from self.operators.values()
+        yield from (rows for _, rows in self.selections)
+
+    def operators_of(self, variable: str) -> tuple[Operator, ...]:
+        """What the data of a variable go through."""
+        for pattern, rows in self.selections:
+            if pattern.fullmatch(variable) or pattern.fullmatch(
+                ITERATION.sub("", variable, count=1)
+            ):
+                return rows
+        return self.operators.get(variable, self.operators.get("*", ()))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -300,39 +320,67 @@ def _openpmd(document: Rows) -> IO:
     engine, dataset = take(adios2, "engine"), take(adios2, "dataset")
     rows = {} if engine is None else engine.map()
     kind, parameters = take(rows, "type"), take(rows, "parameters")
+    operators, selections = _datasets(dataset)
     return IO(
         name=OPENPMD,
         engine="" if kind is None else kind.text(),
         parameters={} if parameters is None else parameters.texts(),
-        operators=_datasets(dataset),
+        operators={} if operators is None else {"*": operators},
+        selections=selections,
     )
 
 
-def _datasets(dataset: Rows | None) -> dict[str, tuple[Operator, ...]]:
-    """Operators of all variables, or of those that a pattern selects, by the pattern."""
+def _datasets(
+    dataset: Rows | None,
+) -> tuple[tuple[Operator, ...] | None, tuple[tuple[re.Pattern[str], tuple[Operator, ...]], ...]]:
+    """Operators of all variables, and of those that patterns select; a selection without the key
+    has those of all."""
     if dataset is None:
-        return {}
+        return None, ()
     if not isinstance(dataset.value, list):
-        return {"*": _operators(dataset)}
-    operators = {}
+        return _operators(dataset), ()
+    default: tuple[Operator, ...] | None = None
+    selected = []
     for row in dataset.list():
         keys = row.map()
         select, cfg = take(keys, "select"), take(keys, "cfg")
         if cfg is None:
             raise row.fault("a map with cfg")
-        if select is not None and isinstance(select.value, list):
-            names = [name.text() for name in select.list()]
+        operators = _operators(cfg)
+        if select is None and default is not None:
+            raise row.fault("a map with select: one without stands before it")
+        if select is None:
+            default = operators or ()
         else:
-            names = ["*" if select is None else select.text()]
-        for name in names:
-            operators[name] = _operators(cfg)
-    return operators
+            texts = select.list() if isinstance(select.value, list) else [select]
+            selected += [(_pattern(text), operators) for text in texts]
+    return default, tuple(
+        (pattern, (default or ()) if rows is None else rows) for pattern, rows in selected
+    )
 
 
-def _operators(row: Rows) -> tuple[Operator, ...]:
+def _pattern(row: Rows) -> re.Pattern[str]:
+    """A regular expression of the names that a selection has."""
+    segments = row.text().split(".*")
+    if not all(SEGMENT.fullmatch(segment) for segment in segments):
+        raise row.fault("a name, in which '.', '.*' and classes such as [xy] may stand")
+    first, *others = segments
+    last = f".*{others.pop()}" if others else ""
+    # The first place of each segment is as good as any, so that none is tried again.
+    between = (f"(?=(?P<s{n}>.*?{text}))(?P=s{n})" for n, text in enumerate(others))
+    try:
+        return re.compile(first + "".join(between) + last)
+    except (re.error, RecursionError, OverflowError):
+        raise row.fault("a name, in which '.', '.*' and classes such as [xy] may stand") from None
+
+
+def _operators(row: Rows) -> tuple[Operator, ...] | None:
+    """None: it does not say."""
     operators = take(row.map(), "operators")
+    if operators is None:
+        return None
     rows = []
-    for operator in () if operators is None else operators.list():
+    for operator in operators.list():
         keys = operator.map()
         kind, parameters = take(keys, "type"), take(keys, "parameters")
         if kind is None:
@@ -389,17 +437,14 @@ def applied(output: Output, configuration: Configuration, name: str | None = Non
         engine=engine,
         parameters=parameters,
         subfiles=0,
-        variables=tuple(
-            replace(v, configured=io.operators.get(v.name, io.operators.get("*", ())))
-            for v in output.variables
-        ),
+        variables=tuple(replace(v, configured=io.operators_of(v.name)) for v in output.variables),
         notes=(*output.notes, *notes),
     )
 
 
 def _checked(path: Path, io: IO) -> list[str]:
     """The names of the operators of an IO."""
-    names = sorted({kind for rows in io.operators.values() for kind, _ in rows})
+    names = sorted({kind for rows in io.all_operators() for kind, _ in rows})
     for name in names:
         if name.lower() not in engines.OPERATORS:
             raise UnderstudyError(
