@@ -14,6 +14,7 @@ from understudy.adios2.output import Output
 from understudy.errors import UnderstudyError
 from understudy.files import read_bytes
 from understudy.messages import tell
+from understudy.units import plural
 from understudy_skel import generate, identifiers
 from understudy_skel.adios2 import plan, source
 from understudy_skel.adios2.dialects import CPP, DIALECTS
@@ -157,7 +158,8 @@ def _report(planned: plan.Plan, application: str) -> None:
     least, most = int(per_step.min()), int(per_step.max())
     each = f"{most} bytes" if least == most else f"{least} to {most} bytes"
     click.echo(
-        f"understudy: {application}: {output.steps} steps of {each} by {output.writers} processes",
+        f"understudy: {application}: {plural(output.steps, 'step')} of {each} by "
+        f"{output.writers} process{'es' * (output.writers != 1)}",
         err=True,
     )
 
