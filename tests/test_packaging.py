@@ -5,7 +5,6 @@ import json
 import re
 import subprocess
 import sys
-import tarfile
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -42,8 +41,9 @@ def sources(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """A clone, and the unpacked source distribution of it in a directory with a space."""
     folder = tmp_path_factory.mktemp("release")
     quietly("git", "clone", "-q", ROOT, folder / "clone")
-    with tarfile.open(built(folder / "clone", folder / "sdist", "sdist")) as archive:
-        archive.extractall(folder / "the sources", filter="data")
+    archive = built(folder / "clone", folder / "sdist", "sdist")
+    (folder / "the sources").mkdir()
+    quietly("tar", "-xzf", archive, "-C", folder / "the sources")
     [unpacked] = (folder / "the sources").iterdir()
     return folder / "clone", unpacked
 
