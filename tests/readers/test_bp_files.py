@@ -132,6 +132,13 @@ def test_an_operators_bytes_are_those_of_the_file(format_: str) -> None:
     assert (write["type"], write["shape"]) == ("u8", [int(instance.stored.sum())])
 
 
+def test_profiles_name_no_directory_of_a_machine() -> None:
+    profiles = [path / "profiling.json" for path in FILES.values()]
+    rows = [row for file in profiles if file.exists() for row in json.loads(file.read_text())]
+    names = [row["transport_0"]["name"] for row in rows if "name" in row.get("transport_0", {})]
+    assert names and not [name for name in names if name.startswith("/")]
+
+
 def test_times_of_each_rank_are_those_of_the_profile() -> None:
     for path in BLOCKS:
         measured = bp_file.read(path).profile
