@@ -162,14 +162,28 @@ def test_patterns_select_what_openpmd_selects(
     variables = configuration.applied(bp_file.read(written), read).variables
     theirs = {v.name: [kind for kind, _ in v.operators] for v in variables}
     assert len(theirs) == 4
-    assert {v.name: [kind for kind, _ in v.configured] for v in variables} == theirs
+    assert {v.name: [kind for kind, _ in v.configured or ()] for v in variables} == theirs
+
+
+def test_a_configuration_may_say_that_there_are_no_operators(tmp_path: Path) -> None:
+    file = bp_file.read(next(path for path in BP if path.stem == "operator-bp5"))
+    [before] = [v for v in file.variables if v.operators]
+    for datasets, after in (
+        ({"select": before.name, "cfg": {"operators": []}}, ()),
+        ({"select": "other", "cfg": {"operators": []}}, before.operators),
+    ):
+        read = configuration.read(saved(tmp_path, "pmd.json", selecting(datasets)))
+        [variable] = [
+            v for v in configuration.applied(file, read).variables if v.name == before.name
+        ]
+        assert variable.effective_operators == after
 
 
 def test_a_hostile_pattern_takes_no_time(tmp_path: Path) -> None:
     """To try every place for each segment would take years."""
     text = selecting({"select": ".*a" * 500, "cfg": operators_of("zfp")})
     io = configuration.read(saved(tmp_path, "pmd.json", text)).io()
-    assert io.operators_of("a" * 499) == ()
+    assert io.operators_of("a" * 499) is None
     assert io.operators_of("a" * 501) == (("zfp", {}),)
 
 

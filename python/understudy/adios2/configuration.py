@@ -39,22 +39,22 @@ class IO:
     parameters: Mapping[str, str] = field(default_factory=dict)
     transports: tuple[tuple[str, Mapping[str, str]], ...] = ()
     operators: Mapping[str, tuple[Operator, ...]] = field(default_factory=dict)
-    selections: tuple[tuple[re.Pattern[str], tuple[Operator, ...]], ...] = ()
+    selections: tuple[tuple[re.Pattern[str], tuple[Operator, ...] | None], ...] = ()
     notes: tuple[str, ...] = ()
 
     def all_operators(self) -> Iterator[tuple[Operator, ...]]:
         """Of each name and pattern."""
         yield from self.operators.values()
-        yield from (rows for _, rows in self.selections)
+        yield from (rows for _, rows in self.selections if rows is not None)
 
-    def operators_of(self, variable: str) -> tuple[Operator, ...]:
-        """What the data of a variable go through."""
+    def operators_of(self, variable: str) -> tuple[Operator, ...] | None:
+        """What the data of a variable go through; None: it does not say."""
         for pattern, rows in self.selections:
             if pattern.fullmatch(variable) or pattern.fullmatch(
                 ITERATION.sub("", variable, count=1)
             ):
                 return rows
-        return self.operators.get(variable, self.operators.get("*", ()))
+        return self.operators.get(variable, self.operators.get("*"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -332,13 +332,16 @@ def _openpmd(document: Rows) -> IO:
 
 def _datasets(
     dataset: Rows | None,
-) -> tuple[tuple[Operator, ...] | None, tuple[tuple[re.Pattern[str], tuple[Operator, ...]], ...]]:
+) -> tuple[
+    tuple[Operator, ...] | None, tuple[tuple[re.Pattern[str], tuple[Operator, ...] | None], ...]
+]:
     """Operators of all variables, and of those that patterns select; a selection without the key
     has those of all."""
     if dataset is None:
         return None, ()
     if not isinstance(dataset.value, list):
         return _operators(dataset), ()
+    has_default = False
     default: tuple[Operator, ...] | None = None
     selected = []
     for row in dataset.list():
@@ -347,15 +350,15 @@ def _datasets(
         if cfg is None:
             raise row.fault("a map with cfg")
         operators = _operators(cfg)
-        if select is None and default is not None:
+        if select is None and has_default:
             raise row.fault("a map with select: one without stands before it")
         if select is None:
-            default = operators or ()
+            has_default, default = True, operators
         else:
             texts = select.list() if isinstance(select.value, list) else [select]
             selected += [(_pattern(text), operators) for text in texts]
     return default, tuple(
-        (pattern, (default or ()) if rows is None else rows) for pattern, rows in selected
+        (pattern, default if rows is None else rows) for pattern, rows in selected
     )
 
 

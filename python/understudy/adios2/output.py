@@ -78,20 +78,21 @@ class Instance:
 class Variable:
     """`type` by ADIOS2's name ("struct" for structures), `kind` one of KINDS, the bytes of an
     element (0 for texts), `operators` with their parameters, where they are known, `configured`
-    ones of a configuration, and an instance of each time step that has the variable."""
+    ones of a configuration (None: it does not say), and an instance of each time step that has
+    the variable."""
 
     name: str
     type: str
     kind: str
     bytes: int = 0
     operators: tuple[Operator, ...] = ()
-    configured: tuple[Operator, ...] = ()
+    configured: tuple[Operator, ...] | None = None
     instances: tuple[Instance, ...]
 
     @property
     def effective_operators(self) -> tuple[Operator, ...]:
-        """Those of the configuration, if it names any; else those that the file went through."""
-        return self.configured or self.operators
+        """Those of the configuration, if it states them; else those of the file."""
+        return self.operators if self.configured is None else self.configured
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
