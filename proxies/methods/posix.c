@@ -4,7 +4,7 @@
  */
 #include "interfaces/method.h"
 #include "job/die.h"
-#include "storage/files.h"
+#include "storage/direct.h"
 #include "storage/run_directory.h"
 
 #include <errno.h>
@@ -12,7 +12,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 enum { DIRECT };
@@ -38,38 +37,16 @@ struct und_file {
     char path[];
 };
 
-/* Pages, not sectors: so no page is written directly and through the cache. */
-static int64_t page_bytes(void)
-{
-    const long page = sysconf(_SC_PAGESIZE);
-    return page > 4096 ? page : 4096;
-}
-
 static int64_t posix_memory(const int64_t *values, const struct und_load *load)
 {
-    return values[DIRECT] == DIRECT_NO ? 0 : load->transfer_bytes + page_bytes();
+    return values[DIRECT] == DIRECT_NO ? 0 : load->transfer_bytes + und_direct_page();
 }
 
 static bool posix_probe(const struct und_run *run, const int64_t *values, struct und_error *error)
 {
-    if (values[DIRECT] == DIRECT_NO)
-        return true;
-    int descriptor;
-    struct und_files *files = und_files_new(run, &(struct und_names){.stem = ".direct", .tail = ""}, NULL, 0);
-    und_files_note(files, 1);
-    if (!und_files_create(files, 0, NULL, &descriptor, error))
-        return false;
-    close(descriptor);
-    const int direct = open(und_directory_name(run->directory, und_files_path(files, 0, false)),
-                            O_RDWR | O_DIRECT | O_NOFOLLOW | O_CLOEXEC);
-    const int code = errno;
-    if (direct >= 0)
-        close(direct);
-    und_files_remove(run->directory, UND_ITS_FILES);
-    und_files_forget(run->directory);
-    return direct >= 0 ||
-           und_fail(error, "--method-option posix.direct=%s: the file system of %s cannot bypass the cache: %s",
-                    direct_choices[values[DIRECT]], run->plan->directory, strerror(code));
+    char option[32];
+    snprintf(option, sizeof option, "posix.direct=%s", direct_choices[values[DIRECT]]);
+    return values[DIRECT] == DIRECT_NO || und_direct_probe(run, option, error);
 }
 
 static int flags_of(const struct und_open *how)
@@ -82,14 +59,9 @@ static int flags_of(const struct und_open *how)
 static void open_direct(struct und_file *file, const struct und_open *how)
 {
     void *capacity;
-    file->page = page_bytes();
+    file->page = und_direct_page();
     file->capacity = (how->transfer_bytes + file->page - 1) / file->page * file->page;
-    file->direct = open(und_directory_name(how->directory, how->path), flags_of(how) | O_DIRECT);
-    UND_CHECK(file->direct >= 0, "posix: cannot open %s with O_DIRECT", how->path);
-    struct stat status, direct_status;
-    if (fstat(file->descriptor, &status) != 0 || fstat(file->direct, &direct_status) != 0 ||
-        status.st_ino != direct_status.st_ino || status.st_dev != direct_status.st_dev)
-        UND_DIE("posix: %s has been replaced while it was opened", how->path);
+    file->direct = und_direct_open(how, file->descriptor, flags_of(how), "posix");
     const int code = posix_memalign(&capacity, (size_t)file->page, (size_t)file->capacity);
     if (code != 0)
         UND_DIE("posix: no memory for direct transfers of %lld bytes", (long long)file->capacity);

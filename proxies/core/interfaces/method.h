@@ -199,6 +199,12 @@ struct und_method {
     void (*begin)(struct und_file *file, const struct und_dataset *dataset, const struct und_box *box, void *data,
                   bool writes);
     void (*wait)(struct und_file *file);
+    /* Optional, with the next two: transfers of a rank that are in flight at a time, at least 1. */
+    int64_t (*depth)(const int64_t *values);
+    /* Memory of so many bytes that transfers are best begun with, aligned to pages; the same for all streams. */
+    unsigned char *(*transfer_memory)(const int64_t *values, int64_t bytes);
+    /* Waits for any transfer that was begun, and returns its memory. */
+    void *(*finish)(void);
     /* Required, collective over comm: everything written so far is on storage on return. */
     void (*sync)(struct und_file *file);
     void (*close)(struct und_file *file);

@@ -86,6 +86,16 @@ struct und_flight {
     unsigned char *data;
 };
 
+/* Transfers in flight, where the method queues them: each has a place in memory. */
+struct und_queue {
+    int64_t depth;             /* 0: each transfer ends before the next begins */
+    int64_t stride;            /* bytes of a place */
+    unsigned char *memory;
+    struct und_flight *flights; /* of each place */
+    int64_t *free;              /* places without one */
+    int64_t free_count;
+};
+
 struct und_stream_player {
     const struct und_run *run;
     const struct und_stream *stream;
@@ -120,6 +130,7 @@ struct und_stream_player {
     int *first_pieces;          /* of each variable of the prepared dump, and the end of all */
     struct und_flight *flights; /* of the prepared dump */
     int64_t flight_count, flight_capacity;
+    struct und_queue queue;
     int row_variable; /* with small files: whose row the file in hand is */
     struct und_lineage *lineages;
     int lineage_count, lineage_capacity;
@@ -157,6 +168,9 @@ void und_stream_player_note_opening(struct und_stream_player *player);
 
 /* Fills the memory that the prepared dump is written from, in the order of its calls. */
 void und_stream_player_hold(struct und_stream_player *player);
+
+/* Has the memory of transfers in flight, where the method queues them. */
+void und_stream_player_make_queue(struct und_stream_player *player);
 
 /* Creates the directory of this rank's files once, where the stream has such. Collective over the group. */
 void und_stream_player_make_directory(struct und_stream_player *player);

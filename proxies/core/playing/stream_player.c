@@ -150,6 +150,8 @@ void und_stream_player_free(struct und_stream_player *player)
     free(player->looked_up);
     free(player->held);
     free(player->flights);
+    free(player->queue.flights);
+    free(player->queue.free);
     free(player);
 }
 
@@ -756,6 +758,7 @@ void und_stream_player_prepare(struct und_stream_player *player, int dump)
     }
     if (player->plan->holds && player->mode == UND_CREATE)
         und_stream_player_hold(player);
+    und_stream_player_make_queue(player);
     for (int p = 0; p < player->piece_count && player->mode == UND_CREATE; ++p)
         und_base_continue(player->pieces[p].base);
 }

@@ -39,6 +39,8 @@ static inline void go_to(struct und_stream_player *player, struct und_piece *pie
     point_at(piece, position);
 }
 
+static void drain(struct und_stream_player *player, struct und_verification *verification);
+
 /* Behind a transfer, or an empty one: is it time to flush? Where flushes are collective, all ranks count
  * transfers, which they make equally many of. */
 static void flush(struct und_stream_player *player, struct und_piece *piece, int64_t position, int64_t bytes)
@@ -48,6 +50,7 @@ static void flush(struct und_stream_player *player, struct und_piece *piece, int
     slot->unsynced += bytes;
     if (piece->calls_of_flush > 0 ? (position + 1) % piece->calls_of_flush != 0 : slot->unsynced < after)
         return;
+    drain(player, NULL);
     player->plan->method->sync(slot->file);
     slot->unsynced = 0;
 }
@@ -160,6 +163,85 @@ void und_stream_player_hold(struct und_stream_player *player)
             at += gather(player, piece, at);
         }
     }
+}
+
+/* -- transfers in flight -------------------------------------------------------------------------------------------- */
+
+void und_stream_player_make_queue(struct und_stream_player *player)
+{
+    const struct und_method *method = player->plan->method;
+    struct und_queue *queue = &player->queue;
+    if (!method->depth)
+        return;
+    if (queue->depth == 0) {
+        enum { PAGE = 4096 };
+        queue->depth = method->depth(player->plan->settings);
+        queue->stride = (player->plan->most_transfer_bytes + PAGE - 1) / PAGE * PAGE;
+        queue->flights = calloc((size_t)queue->depth, sizeof *queue->flights);
+        queue->free = calloc((size_t)queue->depth, sizeof *queue->free);
+        UND_CHECK(queue->flights && queue->free, "no memory for %" PRId64 " transfers in flight", queue->depth);
+        for (int64_t k = 0; k < queue->depth; ++k)
+            queue->free[queue->free_count++] = k;
+    }
+    queue->memory = method->transfer_memory(player->plan->settings, queue->depth * queue->stride);
+}
+
+static void compare_read(struct und_stream_player *player, const struct und_piece *piece, const void *data);
+static void compare_box(const struct und_stream_player *player, const struct und_piece *piece,
+                        const unsigned char *data, struct und_verification *verification);
+
+/* Waits for one of the transfers in flight, and compares what it read. */
+static void retire(struct und_stream_player *player, struct und_verification *verification)
+{
+    struct und_queue *queue = &player->queue;
+    unsigned char *data = player->plan->method->finish();
+    const int64_t k = (data - queue->memory) / queue->stride;
+    const struct und_flight *flight = &queue->flights[k];
+    if (flight->reads && (verification || player->verification)) {
+        struct und_piece *piece = &player->pieces[flight->piece];
+        const struct und_box box = piece->cut.box;
+        piece->cut.box = flight->box;
+        if (verification)
+            compare_box(player, piece, data, verification);
+        else
+            compare_read(player, piece, data);
+        piece->cut.box = box;
+    }
+    queue->free[queue->free_count++] = k;
+}
+
+static void drain(struct und_stream_player *player, struct und_verification *verification)
+{
+    while (player->queue.free_count < player->queue.depth)
+        retire(player, verification);
+}
+
+static void move_queued(struct und_stream_player *player, struct und_piece *piece, bool reads,
+                        struct und_verification *verification)
+{
+    struct und_queue *queue = &player->queue;
+    struct und_file *file = player->slots[piece->slot].file;
+    const int64_t size = und_type_bytes(piece->dataset.type);
+    int64_t written = 0;
+    for (int64_t i = 0; i < piece->cut.calls; ++i) {
+        go_to(player, piece, i);
+        if (queue->free_count == 0)
+            retire(player, verification);
+        const int64_t k = queue->free[--queue->free_count], bytes = piece->cut.many * size;
+        unsigned char *data = queue->memory + k * queue->stride;
+        queue->flights[k] =
+            (struct und_flight){.piece = (int)(piece - player->pieces), .box = piece->cut.box, .reads = reads};
+        if (!reads)
+            gather(player, piece, data);
+        player->plan->method->begin(file, &piece->dataset, &piece->cut.box, data, !reads);
+        if (!reads && player->plan->flush_bytes > 0)
+            flush(player, piece, i, bytes);
+        if (!reads && player->stream->lookups.every_bytes > 0) {
+            drain(player, NULL);
+            look_up(player, piece, written += bytes, bytes);
+        }
+    }
+    drain(player, verification);
 }
 
 static void write_held(struct und_stream_player *player, struct und_piece *piece, struct und_file *file)
@@ -286,7 +368,9 @@ void und_stream_player_move(struct und_stream_player *player, int variable, enum
         struct und_piece *piece = &player->pieces[p];
         enter(player, piece, names[move]);
         define(player, piece);
-        if (move == UND_WRITE)
+        if (player->queue.depth > 0)
+            move_queued(player, piece, move != UND_WRITE, verification);
+        else if (move == UND_WRITE)
             write_piece(player, piece);
         else
             read_piece(player, piece, verification);

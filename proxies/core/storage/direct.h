@@ -1,0 +1,17 @@
+/* Files that are read and written without the page cache (O_DIRECT). */
+#ifndef UND_DIRECT_H
+#define UND_DIRECT_H
+
+#include "interfaces/method.h"
+
+/* Bytes that direct transfers are whole multiples of, in the file and in memory: pages, not sectors, so that no page
+ * is written directly and through the cache. */
+int64_t und_direct_page(void);
+
+/* Can files of the run directory be opened so? False with a message that begins with `option`. */
+bool und_direct_probe(const struct und_run *run, const char *option, struct und_error *error);
+
+/* Opens the file that `descriptor` is of once more, with O_DIRECT and these flags; ends the run where it cannot. */
+int und_direct_open(const struct und_open *how, int descriptor, int flags, const char *method);
+
+#endif

@@ -1,0 +1,7 @@
+find_package(PkgConfig QUIET)
+pkg_check_modules(liburing QUIET IMPORTED_TARGET liburing>=2.2)
+set(UND_METHOD_DEFINITIONS _GNU_SOURCE)
+if(liburing_FOUND)
+  set(UND_METHOD_LIBRARIES PkgConfig::liburing)
+  list(APPEND UND_METHOD_DEFINITIONS UND_HAVE_URING="${liburing_VERSION}")
+endif()
