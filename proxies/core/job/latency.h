@@ -1,0 +1,72 @@
+/*
+ * The seconds that single operations take, as a histogram with logarithmic buckets of HdrHistogram's layout: 2
+ * significant digits (a value is known to 1/128), 1 ns to over an hour, 36 KiB. Histograms of ranks add.
+ */
+#ifndef UND_LATENCY_H
+#define UND_LATENCY_H
+
+#include <mpi.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <time.h>
+
+enum { UND_LATENCY_HALF = 128, UND_LATENCY_BITS = 42, UND_LATENCY_BUCKETS = (UND_LATENCY_BITS - 6) * UND_LATENCY_HALF };
+
+struct und_latency {
+    uint64_t counts[UND_LATENCY_BUCKETS];
+    uint64_t most_ns;
+};
+
+/* Nanoseconds of a tick of this machine. Ticks are the processor's where the kernel takes
+ * its own time from them, else nanoseconds. */
+struct und_ticks {
+    double ns;
+    bool of_processor;
+};
+extern struct und_ticks und_ticks;
+
+/* Once, early: compares ticks with the clock for a millisecond. */
+void und_ticks_begin(void);
+
+static inline uint64_t und_ticks_now(void)
+{
+#if defined __x86_64__
+    if (und_ticks.of_processor)
+        return __builtin_ia32_rdtsc();
+#elif defined __aarch64__
+    uint64_t now;
+    __asm__ volatile("mrs %0, cntvct_el0" : "=r"(now));
+    if (und_ticks.of_processor)
+        return now;
+#endif
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (uint64_t)time.tv_sec * 1000000000U + (uint64_t)time.tv_nsec;
+}
+
+/* The bucket of so many nanoseconds; those above the last bucket are in it. */
+static inline int und_latency_bucket(uint64_t ns)
+{
+    const int shift = 56 - __builtin_clzll(ns | (2 * UND_LATENCY_HALF - 1));
+    const int bucket = shift * UND_LATENCY_HALF + (int)(ns >> shift);
+    return bucket < UND_LATENCY_BUCKETS ? bucket : UND_LATENCY_BUCKETS - 1;
+}
+
+static inline void und_latency_note(struct und_latency *latency, uint64_t ticks)
+{
+    const uint64_t ns = (uint64_t)(int64_t)((double)(int64_t)ticks * und_ticks.ns);
+    ++latency->counts[und_latency_bucket(ns)];
+    if (ns > latency->most_ns)
+        latency->most_ns = ns;
+}
+
+/* The largest nanoseconds in a bucket. */
+uint64_t und_latency_upper(int bucket);
+
+/* Nanoseconds that the share 0 … 1 of the operations took at most, to the bucket's width; 0 without operations. */
+uint64_t und_latency_quantile(const struct und_latency *latency, double share);
+
+/* Collective: the sum over all ranks, on rank 0. */
+void und_latency_merge(struct und_latency *latency, MPI_Comm comm);
+
+#endif
