@@ -141,8 +141,8 @@ static void queue_call(struct call *call)
     }
     const int descriptor = call->directly ? call->file->direct : call->file->descriptor;
     const unsigned bytes = (unsigned)(call->bytes < MOST_CALL_BYTES ? call->bytes : MOST_CALL_BYTES);
-    const bool fixed = queue.is_registered && call->data >= queue.memory &&
-                       call->data + bytes <= queue.memory + queue.memory_bytes;
+    const bool fixed =
+        queue.is_registered && call->data >= queue.memory && call->data + bytes <= queue.memory + queue.memory_bytes;
     const unsigned long long at = (unsigned long long)call->offset;
     if (call->writes && fixed)
         io_uring_prep_write_fixed(entry, descriptor, call->data, bytes, at, 0);
@@ -181,7 +181,7 @@ static void end_call(struct call *call, int result)
     if (result <= 0)
         UND_DIE("uring: cannot %s %lld bytes at byte %lld of %s: %s", call->writes ? "write" : "read",
                 (long long)call->bytes, (long long)call->offset, file->path,
-                result < 0      ? strerror(-result)
+                result < 0     ? strerror(-result)
                 : call->writes ? "the call took none"
                                : "the file ends before");
     call->data += result;

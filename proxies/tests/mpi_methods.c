@@ -111,8 +111,8 @@ static int64_t next_box(const struct scenario *scenario, const struct und_box *b
 /* Does the file hold the bytes of the variables and nothing else? */
 static bool addresses_bytes(const struct und_method *method)
 {
-    return strcmp(method->name, "posix") == 0 || strcmp(method->name, "uring") == 0 || strcmp(method->name, "stdio") == 0 ||
-           strcmp(method->name, "mpiio") == 0;
+    return strcmp(method->name, "posix") == 0 || strcmp(method->name, "uring") == 0 ||
+           strcmp(method->name, "stdio") == 0 || strcmp(method->name, "mpiio") == 0;
 }
 
 /* How many calls move the box: one, but POSIX and stdio have one for every run of consecutive bytes. */

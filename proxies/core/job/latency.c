@@ -85,7 +85,7 @@ void und_latency_merge(struct und_latency *latency, MPI_Comm comm)
     UND_MPI(MPI_Reduce(rank == 0 ? MPI_IN_PLACE : latency->counts, latency->counts, UND_LATENCY_BUCKETS, MPI_UINT64_T,
                        MPI_SUM, 0, comm),
             "cannot add the latencies of ranks");
-    UND_MPI(MPI_Reduce(rank == 0 ? MPI_IN_PLACE : &latency->most_ns, &latency->most_ns, 1, MPI_UINT64_T, MPI_MAX, 0,
-                       comm),
-            "cannot compare the latencies of ranks");
+    UND_MPI(
+        MPI_Reduce(rank == 0 ? MPI_IN_PLACE : &latency->most_ns, &latency->most_ns, 1, MPI_UINT64_T, MPI_MAX, 0, comm),
+        "cannot compare the latencies of ranks");
 }

@@ -88,8 +88,8 @@ struct und_flight {
 
 /* Transfers in flight, where the method queues them: each has a place in memory. */
 struct und_queue {
-    int64_t depth;             /* 0: each transfer ends before the next begins */
-    int64_t stride;            /* bytes of a place */
+    int64_t depth;  /* 0: each transfer ends before the next begins */
+    int64_t stride; /* bytes of a place */
     unsigned char *memory;
     struct und_flight *flights; /* of each place */
     int64_t *free;              /* places without one */
