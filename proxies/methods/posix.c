@@ -99,12 +99,8 @@ static int64_t next_call(const struct und_file *file, int64_t bytes, int64_t off
     *directly = false;
     if (file->direct < 0)
         return bytes;
-    const int64_t head = file->page - offset % file->page;
-    if (head < file->page || bytes < file->page)
-        return bytes < head ? bytes : head;
-    *directly = true;
-    bytes -= bytes % file->page;
-    return bytes < file->capacity ? bytes : file->capacity;
+    const int64_t some = und_direct_bytes(file->page, bytes, offset, directly);
+    return *directly && some > file->capacity ? file->capacity : some;
 }
 
 static ssize_t write_some(struct und_file *file, const char *data, int64_t bytes, int64_t offset)

@@ -92,8 +92,10 @@ static void list_methods(bool settings)
     for (const struct und_method *const *at = und_methods; *at; ++at) {
         const struct und_method *method = *at;
         char version[128] = "", lacking[256] = "";
-        if (method->unavailable) {
-            und_print(stdout, "%-8s unavailable: %s", method->name, method->unavailable);
+        struct und_error error = {""};
+        if (method->unavailable || (method->usable && !method->usable(&error))) {
+            und_print(stdout, "%-8s unavailable: %s", method->name,
+                      method->unavailable ? method->unavailable : error.text);
             continue;
         }
         if (method->version)

@@ -149,8 +149,9 @@ struct und_method {
     bool buffers;     /* its library keeps bytes of a time step: appended files are flushed after each one */
     bool hands_over;  /* its library keeps bytes of calls, which a flush hands to the system */
     bool waits;       /* its library reads in threads, which hang where a file ends before what they want */
-    bool collective;  /* the interface has collective data calls; false: -c is refused or meaningless */
-    unsigned can;     /* of enum und_ability */
+    bool flushes_in_flight; /* `sync` flushes behind transfers that are in flight, and awaits them */
+    bool collective;        /* the interface has collective data calls; false: -c is refused or meaningless */
+    unsigned can;           /* of enum und_ability */
     /* Optional: bytes that one call of its library can move. Longer transfers are cut, alike on all ranks. */
     int64_t most_call_bytes;
     /* Optional, of a method that uses MPI-IO and can create files: the hints that it asks for by default, as
@@ -174,6 +175,8 @@ struct und_method {
     int64_t (*members)(const int64_t *values, int64_t size);
     /* Optional: bytes that the method and its library allocate in a rank, at most. */
     int64_t (*memory)(const int64_t *values, const struct und_load *load);
+    /* Optional: does this system permit the method? False with the reason. */
+    bool (*usable)(struct und_error *error);
     /* Optional, on one rank, which works in the run directory: can the values be used there? */
     bool (*probe)(const struct und_run *run, const int64_t *values, struct und_error *error);
     /* Writes "library version" into text; NULL where no library beyond MPI and C is used. */

@@ -50,8 +50,10 @@ static void flush(struct und_stream_player *player, struct und_piece *piece, int
     slot->unsynced += bytes;
     if (piece->calls_of_flush > 0 ? (position + 1) % piece->calls_of_flush != 0 : slot->unsynced < after)
         return;
-    drain(player, NULL);
+    if (!player->plan->method->flushes_in_flight)
+        drain(player, NULL);
     player->plan->method->sync(slot->file);
+    drain(player, NULL);
     slot->unsynced = 0;
 }
 

@@ -16,6 +16,15 @@ int64_t und_direct_page(void)
     return page > 4096 ? page : 4096;
 }
 
+int64_t und_direct_bytes(int64_t page, int64_t bytes, int64_t offset, bool *directly)
+{
+    const int64_t head = page - offset % page;
+    *directly = head == page && bytes >= page;
+    if (*directly)
+        return bytes - bytes % page;
+    return bytes < head ? bytes : head;
+}
+
 bool und_direct_probe(const struct und_run *run, const char *option, struct und_error *error)
 {
     int descriptor;

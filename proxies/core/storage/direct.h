@@ -8,6 +8,9 @@
  * is written directly and through the cache. */
 int64_t und_direct_page(void);
 
+/* Of so many bytes at the offset those of the next call, and whether they are whole pages, which go directly. */
+int64_t und_direct_bytes(int64_t page, int64_t bytes, int64_t offset, bool *directly);
+
 /* Can files of the run directory be opened so? False with a message that begins with `option`. */
 bool und_direct_probe(const struct und_run *run, const char *option, struct und_error *error);
 
