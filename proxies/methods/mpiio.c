@@ -25,6 +25,7 @@ struct flight {
     struct unit unit;
     bool writes;
     int64_t offset;
+    void *data;
 };
 
 struct und_file {
@@ -88,22 +89,44 @@ static void end_call(int code, const MPI_Status *status, struct unit *unit, cons
             bytes, (long long)offset, file->path, (long long)moved);
 }
 
+/* Has the call ended? Then its bytes are checked. Open MPI crashes where MPI_Wait meets an error of a file. */
+static bool has_ended(struct und_file *file, int i)
+{
+    struct flight *flight = &file->flights[i];
+    MPI_Status status;
+    MPI_Count moved = 0;
+    int done = 0, code = MPI_Request_get_status(file->requests[i], &done, &status);
+    if (code == MPI_SUCCESS && !done)
+        return false;
+    if (code == MPI_SUCCESS && flight->unit.bytes > 0)
+        MPI_Get_elements_x(&status, flight->unit.type, &moved);
+    if (code == MPI_SUCCESS && moved == flight->unit.bytes)
+        code = MPI_Wait(&file->requests[i], &status);
+    end_call(code, &status, &flight->unit, file, flight->writes ? "write" : "read", flight->offset);
+    return true;
+}
+
 static void wait_all(struct und_file *file)
 {
-    for (int i = 0; i < file->flight_count; ++i) {
-        struct flight *flight = &file->flights[i];
-        MPI_Status status;
-        int code = MPI_SUCCESS, done = 0;
-        while (code == MPI_SUCCESS && !done) /* Open MPI crashes where MPI_Wait meets an error of a file */
-            code = MPI_Request_get_status(file->requests[i], &done, &status);
-        MPI_Count moved = 0;
-        if (code == MPI_SUCCESS && flight->unit.bytes > 0)
-            MPI_Get_elements_x(&status, flight->unit.type, &moved);
-        if (code == MPI_SUCCESS && moved == flight->unit.bytes)
-            code = MPI_Wait(&file->requests[i], &status);
-        end_call(code, &status, &flight->unit, file, flight->writes ? "write" : "read", flight->offset);
-    }
+    for (int i = 0; i < file->flight_count; ++i)
+        while (!has_ended(file, i))
+            continue;
     file->flight_count = 0;
+}
+
+/* The first that has ended, in the order of their begin. */
+static void *finish(struct und_file *file)
+{
+    int i = 0;
+    while (!has_ended(file, i))
+        i = (i + 1) % file->flight_count;
+    void *data = file->flights[i].data;
+    --file->flight_count;
+    for (; i < file->flight_count; ++i) {
+        file->flights[i] = file->flights[i + 1];
+        file->requests[i] = file->requests[i + 1];
+    }
+    return data;
 }
 
 static struct und_file *open_file(const struct und_open *how)
@@ -239,7 +262,7 @@ static void begin_box(struct und_file *file, const struct und_dataset *dataset, 
     make_room(file);
     struct flight *flight = &file->flights[file->flight_count];
     MPI_Request *request = &file->requests[file->flight_count++];
-    *flight = (struct flight){.unit = begin_call(und_box_bytes(dataset, box)), .writes = writes};
+    *flight = (struct flight){.unit = begin_call(und_box_bytes(dataset, box)), .writes = writes, .data = data};
     flight->offset = flight->unit.count > 0 ? view_offset(file, dataset->ndims, box) : 0;
     const int count = flight->unit.count;
     const MPI_Datatype type = flight->unit.type;
@@ -287,12 +310,29 @@ static void hints_in_force(const struct und_file *file, MPI_Info *hints)
 /* Data sieving would read and rewrite what lies between the rows of other ranks. */
 static const char *const default_hints[] = {"romio_ds_write=disable", NULL};
 
+enum { DEPTH };
+
+static const struct und_setting settings[] = {
+    [DEPTH] = {.name = "depth",
+               .most = UND_MAX_DEPTH,
+               .default_value = "0",
+               .help = "independent calls of a rank in flight at a time; 0 = as a move states"},
+    {.name = NULL},
+};
+
+static int64_t depth_of(const int64_t *values, int64_t stated)
+{
+    const int64_t depth = values[DEPTH] > 0 ? values[DEPTH] : stated;
+    return depth > 1 ? depth : 0;
+}
+
 const struct und_method und_method_mpiio = {
     .name = "mpiio",
     .has_files = true,
     .hides_calls = true,
     .collective = true,
     .hints = default_hints,
+    .settings = settings,
     .can = UND_CAN_KEEP | UND_CAN_EMPTY | UND_CAN_SHARE | UND_CAN_READ_BACK | UND_CAN_EACH_FILE | UND_CAN_BEGIN,
     .open = open_file,
     .hints_in_force = hints_in_force,
@@ -301,6 +341,8 @@ const struct und_method und_method_mpiio = {
     .read = read_box,
     .begin = begin_box,
     .wait = wait_all,
+    .depth = depth_of,
+    .finish = finish,
     .sync = sync_file,
     .close = close_file,
 };

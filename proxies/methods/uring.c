@@ -18,15 +18,27 @@
 #ifdef UND_HAVE_URING
 #include <liburing.h>
 
+/* Completions are worked on when they are waited for, not by an interrupt: since Linux 6.1. */
+#ifdef IORING_SETUP_DEFER_TASKRUN
+#define ONE_TASK (IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN)
+#else
+#define ONE_TASK 0
+#endif
+
 enum { DEPTH, DIRECT, SQPOLL };
 enum { DIRECT_NO, DIRECT_READ, DIRECT_YES };
-enum { MOST_DEPTH = 4096, MOST_CALL_BYTES = 1 << 30 };
+enum { MOST_CALL_BYTES = 1 << 30 };
+
+static const int64_t MANY = INT64_MAX / 1024; /* bytes that no rank has */
 
 static const char *const direct_choices[] = {"no", "read", "yes", NULL};
 static const char *const sqpoll_choices[] = {"no", "yes", NULL};
 
 static const struct und_setting settings[] = {
-    [DEPTH] = {.name = "depth", .most = MOST_DEPTH, .default_value = "16", .help = "transfers in flight at a time"},
+    [DEPTH] = {.name = "depth",
+               .most = UND_MAX_DEPTH,
+               .default_value = "0",
+               .help = "transfers in flight at a time; 0 = as a move states"},
     [DIRECT] = {.name = "direct",
                 .choices = direct_choices,
                 .default_value = "no",
@@ -82,13 +94,14 @@ static struct {
     int free_slots[SLOTS], free_slot_count;
     struct call *free_calls, *repeated;
     struct transfer *ended, *last_ended, *free_transfers;
+    int64_t depth;     /* the maximum of transfers in flight */
     int64_t in_flight; /* calls, and those to repeat */
     int64_t repeats;
 } queue;
 
-static int64_t depth_of(const int64_t *values)
+static int64_t depth_of(const int64_t *values, int64_t stated)
 {
-    return values[DEPTH] > 0 ? values[DEPTH] : 1;
+    return values[DEPTH] > 0 ? values[DEPTH] : stated;
 }
 
 /* A registered file is closed when it leaves the table. Kernels before 6.3 may do so up to a second later, and what
@@ -110,9 +123,13 @@ static bool drops_files_at_once(struct io_uring *ring)
 static int try_ring(struct io_uring *ring, bool polls)
 {
     enum { ENTRIES = 256, COMPLETIONS = 4096 };
-    struct io_uring_params parameters = {.flags = IORING_SETUP_CQSIZE | (polls ? IORING_SETUP_SQPOLL : 0),
+    struct io_uring_params parameters = {.flags = IORING_SETUP_CQSIZE | (polls ? IORING_SETUP_SQPOLL : ONE_TASK),
                                          .cq_entries = COMPLETIONS};
-    const int code = io_uring_queue_init_params(ENTRIES, ring, &parameters);
+    int code = io_uring_queue_init_params(ENTRIES, ring, &parameters);
+    if (code == -EINVAL && !polls) {
+        parameters = (struct io_uring_params){.flags = IORING_SETUP_CQSIZE, .cq_entries = COMPLETIONS};
+        code = io_uring_queue_init_params(ENTRIES, ring, &parameters);
+    }
     if (code < 0)
         return -code;
     /* Reads and writes without vectors came with the former, files that are not registered with the latter. */
@@ -222,9 +239,10 @@ static void register_memory(void)
     queue.is_registered = count <= most && io_uring_register_buffers(&queue.ring, buffers, (unsigned)count) == 0;
 }
 
-static unsigned char *uring_transfer_memory(const int64_t *values, int64_t bytes)
+static unsigned char *uring_transfer_memory(const int64_t *values, int64_t depth, int64_t bytes)
 {
     need_ring(values);
+    queue.depth = depth;
     if (bytes <= queue.memory_bytes)
         return queue.memory;
     if (queue.is_registered)
@@ -418,10 +436,10 @@ static unsigned take_completions(void)
     return count;
 }
 
-/* Submits what is queued where no call has ended, and takes those that have. */
+/* Submits what is queued, and takes calls that have ended, at least one. */
 static void take_ended(void)
 {
-    if (take_completions() > 0)
+    if (io_uring_sq_ready(&queue.ring) == 0 && take_completions() > 0)
         return;
     submit(1);
     take_completions();
@@ -494,10 +512,14 @@ static void uring_begin(struct und_file *file, const struct und_dataset *dataset
     for (und_runs_begin(&runs, dataset, box); und_runs_next(&runs); at += runs.bytes)
         begin_run(transfer, file, at, runs.bytes, runs.offset, writes);
     end_run(transfer);
+    /* At once, so that storage has the whole depth; the wait behind the last one submits it as well. */
+    if (is_of_queue(data) && queue.in_flight < queue.depth)
+        submit(0);
 }
 
-static void *uring_finish(void)
+static void *uring_finish(struct und_file *file)
 {
+    (void)file; /* one queue serves all */
     while (!queue.ended)
         take_ended();
     struct transfer *transfer = queue.ended;
@@ -508,7 +530,7 @@ static void *uring_finish(void)
 
 static void uring_wait(struct und_file *file)
 {
-    (void)file; /* one queue serves all */
+    (void)file;
     take_all();
 }
 
@@ -527,15 +549,15 @@ static void uring_read(struct und_file *file, const struct und_dataset *dataset,
 
 static int64_t uring_memory(const int64_t *values, const struct und_load *load)
 {
-    const int64_t bytes = load->transfer_bytes + und_direct_page();
-    return depth_of(values) * (bytes * (values[DIRECT] == DIRECT_NO ? 1 : 2) + (int64_t)sizeof(struct transfer) +
-                               3 * (int64_t)sizeof(struct call));
+    const int64_t bytes = (load->transfer_bytes + und_direct_page()) * (values[DIRECT] == DIRECT_NO ? 1 : 2);
+    const int64_t each = bytes + (int64_t)sizeof(struct transfer) + 3 * (int64_t)sizeof(struct call);
+    return (each < MANY / UND_MAX_DEPTH ? each : MANY / UND_MAX_DEPTH) * load->depth;
 }
 
 static struct und_file *uring_open(const struct und_open *how)
 {
     const size_t length = strlen(how->path) + 1;
-    static const int64_t defaults[] = {[DEPTH] = 16, [DIRECT] = DIRECT_NO, [SQPOLL] = 0};
+    static const int64_t defaults[] = {[DEPTH] = 0, [DIRECT] = DIRECT_NO, [SQPOLL] = 0};
     const int64_t *values = how->settings ? how->settings : defaults;
     need_ring(values);
     struct und_file *file = malloc(sizeof *file + length);

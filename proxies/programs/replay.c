@@ -145,6 +145,8 @@ static void print_plan(const struct und_run *run, const struct und_totals *total
                       plan->most_transfer_bytes);
         else
             und_print(stdout, "    transfer_bytes  %" PRId64, plan->least_transfer_bytes);
+        if (plan->depth > 1)
+            und_print(stdout, "    depth           %" PRId64 " calls of a rank in flight", plan->depth);
         und_print(stdout, "    sync            %s", plan->sync ? "after each dump" : "no");
     }
     und_print(stdout, "  %" PRId64 " repetition%s, each", run->plan->repetitions,
@@ -421,6 +423,19 @@ static void note_direct(const struct und_workload *workload, const struct und_pl
     }
 }
 
+/* Tells of calls that the original has in flight and the method makes one after the other. */
+static void note_depth(const struct und_workload *workload, const struct und_plan *plan)
+{
+    for (int s = 0; s < workload->stream_count; ++s) {
+        const struct und_stream_plan *here = &plan->streams[s];
+        if (here->most_depth > 1 && !here->method->depth && here->method->has_files)
+            und_print(stderr,
+                      "understudy: streams[%d] (%s): up to %" PRId64
+                      " calls of a rank in flight in the original; the method %s makes one after the other",
+                      s, workload->streams[s].name, here->most_depth, here->method->name);
+    }
+}
+
 static int with_options(struct und_run *run, const struct und_options *options, int argc, char **argv,
                         struct und_error *error)
 {
@@ -434,8 +449,10 @@ static int with_options(struct und_run *run, const struct und_options *options, 
     if (workload && scale(workload, options, run->rank, error))
         plan = und_plan_new(workload, options, options->workload, error);
     run->plan = plan;
-    if (plan && run->rank == 0)
+    if (plan && run->rank == 0) {
         note_direct(workload, plan);
+        note_depth(workload, plan);
+    }
     if (plan)
         status = with_plan(run, options, &text, argc, argv, error);
     und_plan_free(plan);

@@ -33,6 +33,8 @@ struct und_file {
     char *path;
     int descriptor;
     int64_t *operations;
+    int64_t begun_count;
+    void *begun[UND_MAX_DEPTH]; /* memory of transfers in flight */
 };
 
 static FILE *log_of_rank(void)
@@ -66,7 +68,7 @@ static void note(const char *form, ...)
 static struct und_file *log_open(const struct und_open *how)
 {
     static const char *const modes[] = {[UND_CREATE] = "create", [UND_EXTEND] = "extend", [UND_READ] = "read"};
-    struct und_file *file = malloc(sizeof *file);
+    struct und_file *file = calloc(1, sizeof *file);
     int size = 0;
     UND_CHECK(file, "calllog: no memory to open %s", how->path);
     MPI_Comm_size(how->comm, &size);
@@ -139,6 +141,8 @@ static void log_begin(struct und_file *file, const struct und_dataset *dataset, 
                       bool writes)
 {
     const int64_t end = log_move(file, writes ? "iwrite" : "iread", dataset, box);
+    file->begun[file->begun_count % UND_MAX_DEPTH] = data;
+    ++file->begun_count;
     if (!writes)
         memset(data, 0, (size_t)und_box_bytes(dataset, box));
     else
@@ -146,9 +150,18 @@ static void log_begin(struct und_file *file, const struct und_dataset *dataset, 
                   file->path);
 }
 
+/* Those that were begun end in their order. */
+static void *log_finish(struct und_file *file)
+{
+    void *data = file->begun[0];
+    memmove(file->begun, file->begun + 1, (size_t)--file->begun_count * sizeof *file->begun);
+    return data;
+}
+
 static void log_wait(struct und_file *file)
 {
     note("wait %s\n", file->path);
+    file->begun_count = 0;
 }
 
 static void log_sync(struct und_file *file)
@@ -198,6 +211,8 @@ __attribute__((constructor)) static void copy_methods(void)
         copies[i].read = log_read;
         copies[i].begin = real->begin ? log_begin : NULL;
         copies[i].wait = real->wait ? log_wait : NULL;
+        copies[i].transfer_memory = NULL;
+        copies[i].finish = real->finish ? log_finish : NULL;
         copies[i].sync = log_sync;
         copies[i].close = log_close;
     }

@@ -5,6 +5,7 @@ transfers: contents depend on the stream, the dump and the byte alone, so files 
 """
 
 import copy
+import itertools
 import json
 import re
 import sys
@@ -376,6 +377,60 @@ def nonblocking(player: Player) -> None:
     cannot(player, early, words=("streams[1].steps[1].do", "wait_all"))
 
 
+def deep(player: Player) -> None:
+    """Calls in flight move the same bytes in as many calls; other methods say that they make one
+    after the other."""
+    columns = {"rule": "grid", "grid": [1, 3]}
+    moved = [variable(), variable("w0", count=5), variable("w1", count=2)]
+    moved[2]["decomposition"] = columns
+    keys: Json = {"transfer_bytes": 64, "dumps": [dump(0, *moved), dump(0.1, *moved)]}
+    reads = stream("in", **keys, operation="read") | {"role": "input"}
+    described = workload(stream("out", **keys), reads)
+    usual, expected = player.kept(described, "--verify")
+    flushed = in_flight(described, 3)
+    for move in moves_of(flushed["streams"][0]):
+        move["flush_bytes"] = 100
+    for method in player.methods(["uring", "mpiio"]):
+        for row, option in ((in_flight(described, 3), 0), (in_flight(described, 4096), 2)):
+            given = ("-a", method, "-m", f"{method}.depth={option}", "--verify")
+            result, files = player.kept(row, *given)
+            equal(files, expected, f"{method}, {option}: bytes")
+            equal(result["verification"], usual["verification"])
+            for name in ("out", "in") if method == "uring" else ():
+                alike(result, usual, name)
+        equal(player.kept(flushed, "-a", method, "--verify")[1], expected, f"{method}: flushes")
+    path = player.describe(in_flight(described, 3))
+    for method in player.methods(["posix", "stdio", "hdf5"]):
+        outcome = player.run(RANKS, "-w", path, "-a", method, "-o", method, *NOW)
+        words = f"up to 3 calls of a rank in flight in the original; the method {method} makes one"
+        expect(outcome.status == 0 and words in outcome.err, outcome.err)
+    outcome = player.run(1, "-w", path, "-a", "mpiio", "--dry-run")
+    expect("3 calls of a rank in flight" in outcome.out, outcome.out)
+    collective = in_flight(described, 3)
+    for move in moves_of(collective["streams"][1]):
+        move["collective"] = True
+    cannot(player, collective, words=("the variable", "depth: expected none in files of each row"))
+
+
+def moves_of(row: Json) -> list[Json]:
+    instructions = itertools.chain(*(step["do"] for step in row["steps"]))
+    return [i for i in instructions if isinstance(i, dict) and ("write" in i or "read" in i)]
+
+
+def in_flight(described: Json, depth: int) -> Json:
+    """Its program with so many calls of each move in flight."""
+    row = program(described)
+    for move in itertools.chain(*map(moves_of, row["streams"])):
+        move["depth"] = depth
+    return row
+
+
+def alike(result: Json, usual: Json, name: str) -> None:
+    """As many operations of each phase."""
+    counts = [[phases_of(row) for row in dumps_of(each, name)] for each in (result, usual)]
+    equal(counts[0], counts[1], f"{name}: calls")
+
+
 def without(body: list[Any], word: str) -> list[Any]:
     return [instruction for instruction in body if instruction != word]
 
@@ -383,7 +438,7 @@ def without(body: list[Any], word: str) -> list[Any]:
 CASES = {
     **{case: run for name in KINDS for case, run in of_kind(name).items()},
     **named(parts_stay, in_turn_refused, laid_out, paced, between, says_that_it_waits, late),
-    **named(direct, nonblocking),
+    **named(direct, nonblocking, deep),
 }
 
 if __name__ == "__main__":

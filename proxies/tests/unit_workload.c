@@ -229,7 +229,7 @@ TEST(test_invalid_input)
         {VARIABLE "collective", "1", IN_VARIABLE ".collective: expected true or false, found 1"},
         {VARIABLE "transfer", "1",
          IN_VARIABLE ": unknown key \"transfer\", expected write, type, shape, transfer_bytes, split, count, file, at, "
-                     "collective, nonblocking, order, flush_bytes, to_system or lookups"},
+                     "collective, nonblocking, depth, order, flush_bytes, to_system or lookups"},
         {VARIABLE "lookups", "{'every_bytes': 1, 'calls': 0, 'transfer_bytes': 1}",
          IN_VARIABLE ".lookups.calls: expected a number above 0 and at most 1000000, found 0"},
         {VARIABLE "order", "{'rule': 'strided', 'step': 0}",

@@ -14,6 +14,7 @@ from understudy.program.evaluator import Walk, evaluate
 from understudy.program.instructions import (
     ALL_RANKS,
     EACH_RANK,
+    QUEUES,
     InTurn,
     Move,
     Program,
@@ -198,7 +199,9 @@ class _Dump:
             calls = [*block_calls(block, self.s, self.rank, move.call_bytes(self.method))]
             k = key(move.order, self.dump, number + n, self.rank)
             way = "write" if move.writes else "read"
-            way = f"i{way}" if move.nonblocking and not self.walk.prepares else way
+            begins = move.nonblocking and not self.walk.prepares
+            begins = begins or (move.depth > 1 and self.method in QUEUES)
+            way = f"i{way}" if begins else way
             most = block.calls(move.call_bytes(self.method), move.order).transfers
             most = self.walk.segments.most_in_file(most)
             each = move.call_bytes(self.method)

@@ -412,6 +412,9 @@ class _Stream(_Draws):
             row["collective"] = True
         if self.method == "mpiio" and not (self.rows or self.turns or self.flush or self.keys):
             row |= {"nonblocking": True} if self.maybe(1) else {}
+        alone = self.rows or self.keys or "lookups" in self.flush
+        if not (alone or "collective" in row or "nonblocking" in row):
+            row |= {"depth": self.choose(2, 3, 4096)} if self.maybe(2) else {}
         row |= self.flush | ({} if self.rows else self.order)
         self.moved.append(row)
         return row

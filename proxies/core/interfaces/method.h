@@ -17,7 +17,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { UND_MAX_DIMS = 8, UND_MAX_SETTINGS = 16 };
+enum { UND_MAX_DIMS = 8, UND_MAX_SETTINGS = 16, UND_MAX_DEPTH = 4096 };
 
 /* Element types of the workload contract; UND_BYTE, UND_I8 and UND_U8 have one byte. */
 enum und_type { UND_BYTE, UND_I8, UND_U8, UND_I16, UND_U16, UND_I32, UND_U32, UND_I64, UND_U64, UND_F32, UND_F64 };
@@ -117,6 +117,7 @@ struct und_load {
     int64_t ranks;          /* that share a file */
     int64_t step_bytes;     /* of a dump */
     int64_t transfer_bytes; /* of a call */
+    int64_t depth;          /* calls in flight at a time, where the method queues them; else 0 */
     bool append;
 };
 
@@ -202,12 +203,14 @@ struct und_method {
     void (*begin)(struct und_file *file, const struct und_dataset *dataset, const struct und_box *box, void *data,
                   bool writes);
     void (*wait)(struct und_file *file);
-    /* Optional, with the next two: transfers of a rank that are in flight at a time, at least 1. */
-    int64_t (*depth)(const int64_t *values);
-    /* Memory of so many bytes that transfers are best begun with, aligned to pages; the same for all streams. */
-    unsigned char *(*transfer_memory)(const int64_t *values, int64_t bytes);
-    /* Waits for any transfer that was begun, and returns its memory. */
-    void *(*finish)(void);
+    /* Optional, with `finish`: calls of a rank in flight at a time in an independent move that states `stated` of them;
+     * 0: each ends before the next begins. At most UND_MAX_DEPTH. */
+    int64_t (*depth)(const int64_t *values, int64_t stated);
+    /* Optional: memory of so many bytes, aligned to pages, for so many transfers in flight; the same for all streams.
+     * NULL: any will do. */
+    unsigned char *(*transfer_memory)(const int64_t *values, int64_t depth, int64_t bytes);
+    /* Waits for any transfer that was begun in the file, where no other has such, and returns its memory. */
+    void *(*finish)(struct und_file *file);
     /* Required, collective over comm: everything written so far is on storage on return. */
     void (*sync)(struct und_file *file);
     void (*close)(struct und_file *file);

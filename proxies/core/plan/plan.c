@@ -60,6 +60,26 @@ bool und_plan_collective(const struct und_variable *variable, const struct und_s
     return is_collective(variable->collective, plan);
 }
 
+int64_t und_plan_depth(const struct und_variable *variable, const struct und_stream_plan *plan)
+{
+    return plan->method->depth && !und_plan_collective(variable, plan)
+               ? plan->method->depth(plan->settings, variable->depth)
+               : 0;
+}
+
+/* Calls in flight, as the options of the method have it. */
+static void plan_depth(const struct und_stream *stream, struct und_stream_plan *plan)
+{
+    plan->depth = 0;
+    plan->most_depth = 1;
+    for (int d = 0; d < stream->entry_count; ++d)
+        for (int v = 0; !stream->entries[d].repeats && v < stream->entries[d].variable_count; ++v) {
+            const struct und_variable *variable = &stream->entries[d].variables[v];
+            plan->depth = und_larger(plan->depth, und_plan_depth(variable, plan));
+            plan->most_depth = und_larger(plan->most_depth, variable->depth);
+        }
+}
+
 /* A call moves whole elements. */
 static bool check_transfer(const struct und_stream *stream, int s, int d, int v, const struct und_stream_plan *plan,
                            const char *file, struct und_error *error)
@@ -171,6 +191,7 @@ static bool settle(const struct und_stream *stream, int s, int64_t ranks, const 
     plan->direct = stream->direct && und_settings_prefer(plan->method, "direct", "yes", texts, count, plan->settings);
     if (plan->method->settle && !plan->method->settle(plan->settings, &use, &why))
         return und_fail(error, "--method-option: streams[%d] (%s): %.900s", s, stream->name, why.text);
+    plan_depth(stream, plan);
     plan->sync = use.sync;
     plan->packs = use.packs;
     plan->holds = use.holds;

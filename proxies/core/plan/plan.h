@@ -20,8 +20,9 @@ struct und_stream_plan {
     int restart_dump;
     int64_t transfer_bytes;                            /* of the stream; see und_plan_transfer_bytes */
     int64_t least_transfer_bytes, most_transfer_bytes; /* of its variables */
-    bool collective;                                   /* of the stream; see und_plan_collective */
-    bool all_collective, some_collective;              /* of its variables */
+    int64_t depth, most_depth; /* of its variables: calls in flight, see und_plan_depth, and as they state it */
+    bool collective;           /* of the stream; see und_plan_collective */
+    bool all_collective, some_collective; /* of its variables */
     bool sync;
     bool syncs_all;      /* behind every run of writes, rather than where the stream does */
     bool is_read_open;   /* others read its files while it has them open */
@@ -61,6 +62,8 @@ struct und_plan {
 /* How a variable of the stream is moved: as described, or as the options say, in calls that the method can make. */
 int64_t und_plan_transfer_bytes(const struct und_variable *variable, const struct und_stream_plan *plan);
 bool und_plan_collective(const struct und_variable *variable, const struct und_stream_plan *plan);
+/* Calls of a rank in flight at a time; 0: each ends before the next begins. */
+int64_t und_plan_depth(const struct und_variable *variable, const struct und_stream_plan *plan);
 
 /* NULL with the error message. `file` is the descriptor's name for messages; strings of the options are
  * shared. */

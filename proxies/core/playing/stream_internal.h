@@ -58,6 +58,7 @@ struct und_piece {
     int64_t begin; /* place of its first byte in the contents of the file */
     struct und_base *base;
     int64_t calls; /* that this rank makes */
+    int64_t depth; /* in flight at a time; 0: each ends before the next begins */
     int slot;
     const unsigned char *held; /* what the calls write one behind the other, where it has to stay; else NULL */
     char name[UND_NAME_BYTES];
@@ -88,7 +89,7 @@ struct und_flight {
 
 /* Transfers in flight, where the method queues them: each has a place in memory. */
 struct und_queue {
-    int64_t depth;  /* 0: each transfer ends before the next begins */
+    int64_t depth;  /* the maximum; 0: each transfer ends before the next begins */
     int64_t stride; /* bytes of a place */
     unsigned char *memory;
     struct und_flight *flights; /* of each place */

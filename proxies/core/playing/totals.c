@@ -10,6 +10,8 @@
 #include "workload/decomposition.h"
 #include "workload/pattern.h"
 
+static const int64_t MANY = INT64_MAX / 1024; /* bytes that no rank has */
+
 static unsigned types_of(const struct und_stream *stream)
 {
     unsigned types = 0;
@@ -91,6 +93,7 @@ struct und_totals und_totals(const struct und_workload *workload, const struct u
         events += stream->dump_count;
         const double last_s = und_dump_time(stream, stream->dump_count - 1) * plan->time_scale;
         totals.scheduled_s = !plan->only_restarts && last_s > totals.scheduled_s ? last_s : totals.scheduled_s;
+        load.depth = plans[s].depth;
         for (int e = 0; e < stream->entry_count; ++e) {
             const struct und_dump *dump = &stream->entries[e];
             int64_t here = 0, step = 0, begun = 0;
@@ -120,6 +123,8 @@ struct und_totals und_totals(const struct und_workload *workload, const struct u
         totals.memory_per_rank += pieces * (stream->own_set.owner == UND_EACH_ROW ? und_small_file_set_variable_memory()
                                                                                   : und_stream_player_piece_memory());
         totals.memory_per_rank += und_fold_lookups_memory(stream) + in_flight;
+        if (!plans[s].method->transfer_memory)
+            totals.memory_per_rank += plans[s].depth * und_smaller(largest + UND_PERIOD, MANY / UND_MAX_DEPTH);
         if (plans[s].holds)
             totals.memory_per_rank += load.step_bytes;
         if (plans[s].method->memory)

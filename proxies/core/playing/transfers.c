@@ -39,7 +39,7 @@ static inline void go_to(struct und_stream_player *player, struct und_piece *pie
     point_at(piece, position);
 }
 
-static void drain(struct und_stream_player *player, struct und_verification *verification);
+static void drain(struct und_stream_player *player, struct und_file *file, struct und_verification *verification);
 
 /* Behind a transfer, or an empty one: is it time to flush? Where flushes are collective, all ranks count
  * transfers, which they make equally many of. */
@@ -51,9 +51,9 @@ static void flush(struct und_stream_player *player, struct und_piece *piece, int
     if (piece->calls_of_flush > 0 ? (position + 1) % piece->calls_of_flush != 0 : slot->unsynced < after)
         return;
     if (!player->plan->method->flushes_in_flight)
-        drain(player, NULL);
+        drain(player, slot->file, NULL);
     player->plan->method->sync(slot->file);
-    drain(player, NULL);
+    drain(player, slot->file, NULL);
     slot->unsynced = 0;
 }
 
@@ -173,11 +173,11 @@ void und_stream_player_make_queue(struct und_stream_player *player)
 {
     const struct und_method *method = player->plan->method;
     struct und_queue *queue = &player->queue;
-    if (!method->depth)
+    if (player->plan->depth == 0)
         return;
     if (queue->depth == 0) {
         enum { PAGE = 4096 };
-        queue->depth = method->depth(player->plan->settings);
+        queue->depth = player->plan->depth;
         queue->stride = (player->plan->most_transfer_bytes + PAGE - 1) / PAGE * PAGE;
         queue->flights = calloc((size_t)queue->depth, sizeof *queue->flights);
         queue->free = calloc((size_t)queue->depth, sizeof *queue->free);
@@ -185,7 +185,13 @@ void und_stream_player_make_queue(struct und_stream_player *player)
         for (int64_t k = 0; k < queue->depth; ++k)
             queue->free[queue->free_count++] = k;
     }
-    queue->memory = method->transfer_memory(player->plan->settings, queue->depth * queue->stride);
+    UND_CHECK(queue->stride <= INT64_MAX / queue->depth, "no memory for %" PRId64 " transfers in flight", queue->depth);
+    const int64_t bytes = queue->depth * queue->stride;
+    if (method->transfer_memory)
+        queue->memory = method->transfer_memory(player->plan->settings, queue->depth, bytes);
+    else if (!queue->memory)
+        queue->memory = malloc((size_t)bytes);
+    UND_CHECK(queue->memory, "no memory for the %" PRId64 " bytes of transfers in flight", bytes);
 }
 
 static void compare_read(struct und_stream_player *player, const struct und_piece *piece, const void *data);
@@ -193,10 +199,10 @@ static void compare_box(const struct und_stream_player *player, const struct und
                         const unsigned char *data, struct und_verification *verification);
 
 /* Waits for one of the transfers in flight, and compares what it read. */
-static void retire(struct und_stream_player *player, struct und_verification *verification)
+static void retire(struct und_stream_player *player, struct und_file *file, struct und_verification *verification)
 {
     struct und_queue *queue = &player->queue;
-    unsigned char *data = player->plan->method->finish();
+    unsigned char *data = player->plan->method->finish(file);
     const int64_t k = (data - queue->memory) / queue->stride;
     const struct und_flight *flight = &queue->flights[k];
     if (flight->reads && (verification || player->verification)) {
@@ -212,10 +218,10 @@ static void retire(struct und_stream_player *player, struct und_verification *ve
     queue->free[queue->free_count++] = k;
 }
 
-static void drain(struct und_stream_player *player, struct und_verification *verification)
+static void drain(struct und_stream_player *player, struct und_file *file, struct und_verification *verification)
 {
     while (player->queue.free_count < player->queue.depth)
-        retire(player, verification);
+        retire(player, file, verification);
 }
 
 static void move_queued(struct und_stream_player *player, struct und_piece *piece, bool reads,
@@ -227,8 +233,8 @@ static void move_queued(struct und_stream_player *player, struct und_piece *piec
     int64_t written = 0;
     for (int64_t i = 0; i < piece->cut.calls; ++i) {
         go_to(player, piece, i);
-        if (queue->free_count == 0)
-            retire(player, verification);
+        if (queue->depth - queue->free_count >= piece->depth)
+            retire(player, file, verification);
         const int64_t k = queue->free[--queue->free_count], bytes = piece->cut.many * size;
         unsigned char *data = queue->memory + k * queue->stride;
         queue->flights[k] =
@@ -239,11 +245,14 @@ static void move_queued(struct und_stream_player *player, struct und_piece *piec
         if (!reads && player->plan->flush_bytes > 0)
             flush(player, piece, i, bytes);
         if (!reads && player->stream->lookups.every_bytes > 0) {
-            drain(player, NULL);
+            drain(player, file, NULL);
             look_up(player, piece, written += bytes, bytes);
         }
     }
-    drain(player, verification);
+    for (int64_t i = piece->cut.calls; i < piece->calls && !reads && player->plan->flush_bytes > 0; ++i)
+        flush(player, piece, i, 0);
+    if (player->plan->method->define) /* which may change how the file is seen */
+        drain(player, file, verification);
 }
 
 static void write_held(struct und_stream_player *player, struct und_piece *piece, struct und_file *file)
@@ -370,13 +379,15 @@ void und_stream_player_move(struct und_stream_player *player, int variable, enum
         struct und_piece *piece = &player->pieces[p];
         enter(player, piece, names[move]);
         define(player, piece);
-        if (player->queue.depth > 0)
+        if (piece->depth > 0)
             move_queued(player, piece, move != UND_WRITE, verification);
         else if (move == UND_WRITE)
             write_piece(player, piece);
         else
             read_piece(player, piece, verification);
         player->bytes += piece->cut.elements * und_type_bytes(piece->dataset.type);
+        if (p + 1 == player->first_pieces[variable + 1])
+            drain(player, player->slots[piece->slot].file, verification);
     }
     und_stream_player_leave(player);
 }

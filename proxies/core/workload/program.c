@@ -265,7 +265,7 @@ static bool read_variable(struct und_strict *at, const json_t *value, const char
     int64_t file = 0;
     int type;
     size_t ndims;
-    variable->count = 1;
+    variable->count = variable->depth = 1;
     if (!und_strict_identifier(at, value, verb, &name) ||
         !und_strict_choice(at, value, "type", und_type_names, &type) ||
         !und_strict_integers(at, value, "shape", 1, UND_MAX_DIMS, variable->shape, &ndims) ||
@@ -273,6 +273,8 @@ static bool read_variable(struct und_strict *at, const json_t *value, const char
         !und_strict_integer(at, value, "transfer_bytes", 1, INT64_MAX, &variable->transfer_bytes) ||
         !und_strict_flag_or_null(at, value, "collective", &variable->collective) ||
         !und_strict_flag_or_null(at, value, "nonblocking", &variable->nonblocking) ||
+        (json_object_get(value, "depth") &&
+         !und_strict_integer(at, value, "depth", 2, UND_MAX_DEPTH, &variable->depth)) ||
         (json_object_get(value, "file") && !und_strict_integer(at, value, "file", 0, UND_MAX_FILES - 1, &file)) ||
         (json_object_get(value, "at") && !und_strict_identifier(at, value, "at", &place)))
         return false;
@@ -291,8 +293,8 @@ static bool read_move(struct und_strict *at, const json_t *value, const char *ve
 {
     static const char *const writes[] = {"write", "type", "shape", "transfer_bytes", NULL};
     static const char *const reads[] = {"read", "type", "shape", "transfer_bytes", NULL};
-    static const char *const optional[] = {"split", "count",       "file",      "at",      "collective", "nonblocking",
-                                           "order", "flush_bytes", "to_system", "lookups", NULL};
+    static const char *const optional[] = {"split", "count", "file",        "at",        "collective", "nonblocking",
+                                           "depth", "order", "flush_bytes", "to_system", "lookups",    NULL};
     const bool is_write = strcmp(verb, "write") == 0;
     struct und_variable *variable = &reader->dump->variables[reader->variables++];
     if (!und_strict_object_with(at, value, is_write ? writes : reads, optional) ||
@@ -631,6 +633,9 @@ static bool check_moves(struct und_strict *at, const struct und_stream *stream)
                 : variable->nonblocking &&
                         (rows || stream->lookups.every_bytes > 0 || stream->flush_bytes + stream->sync_bytes > 0)
                     ? "nonblocking: expected false in files of each row, with lookups and with flush_bytes"
+                : variable->depth > 1 &&
+                        (rows || stream->lookups.every_bytes > 0 || variable->collective || variable->nonblocking)
+                    ? "depth: expected none in files of each row, with lookups, collective and nonblocking"
                 : variable->place && (rows || stream->in_turn) ? "at: expected none, since each rank has its own bytes"
                 : variable->rule == UND_GRID && rows ? "split: expected even, runs or cyclic in files of each row"
                                                      : NULL;

@@ -40,6 +40,7 @@ struct und_variable {
     int64_t transfer_bytes; /* the stream's, unless the variable has its own */
     bool collective;        /* likewise */
     bool nonblocking;       /* its moves are begun, and waited for later */
+    int64_t depth;          /* calls of a rank in flight at a time; 1: each ends before the next begins */
     char *place;            /* the variable whose place in the file it has; NULL: a place of its own */
 };
 

@@ -13,6 +13,7 @@ from understudy.program.evaluator import Walk
 from understudy.program.flushes import Written, flushes_of
 from understudy.program.instructions import (
     EACH_ROW,
+    QUEUES,
     InTurn,
     Move,
     Open,
@@ -233,7 +234,8 @@ class Counting(Sums):
             self.count("H5D_OPENS", moved.takes_part, count)
         else:
             kind = "COLL_" if move.collective else "INDEP_"
-        if move.nonblocking:  # of which Darshan does not see those that are collective
+        queued = move.depth > 1 and self.method in QUEUES
+        if move.nonblocking or queued:  # of which Darshan does not see those that are collective
             kind = "NB_"
             if move.collective:
                 self.tally.decline("MPIIO_")

@@ -22,6 +22,7 @@ NEW, TRUNCATE, KEEP, READ = "new", "truncate", "keep", "read"
 # Bytes that a call of a library can move: HDF5's driver of MPI-IO counts them in an int.
 MOST_CALL_BYTES = {"hdf5": (1 << 31) - 1}
 HANDS_OVER = ("stdio",)  # methods whose library has a buffer that a flush empties
+QUEUES = ("mpiio", "uring")  # methods that can have calls of a move in flight
 OPERATIONS = ("mkdir", "create", "open", "stat", "seek", "sync", "rename", "unlink")
 
 
@@ -121,6 +122,7 @@ class Move:
     transfer_bytes: int  # of a call, at most
     collective: bool = False
     nonblocking: bool = False  # only begun, for WaitAll to wait for
+    depth: int = 1  # calls of a rank in flight at a time
     order: Order = CONSECUTIVE
     flush_bytes: int | None = None  # a rank flushes each time that it has written so many
     hands_over: bool = False  # to the system only, what the library buffers

@@ -152,6 +152,8 @@ def _move(move: Move) -> Row:
     row |= _given(file=variable.file, at=variable.at)
     row["transfer_bytes"] = move.transfer_bytes
     row |= _given(collective=move.collective, nonblocking=move.nonblocking)
+    if move.depth > 1:
+        row["depth"] = move.depth
     if move.order != CONSECUTIVE:
         row["order"] = plain(move.order)
     row |= _given(flush_bytes=move.flush_bytes)

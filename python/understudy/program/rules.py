@@ -253,6 +253,9 @@ def _move_faults(stream: Stream, move: Move, ranks: int) -> Iterator[Fault]:
     if move.nonblocking and (stream.is_flood or move.lookups or move.flush_bytes):
         expected = "expected false in files of each row, with lookups and with flush_bytes"
         yield ".nonblocking", expected
+    if move.depth > 1 and (stream.is_flood or move.lookups or move.collective or move.nonblocking):
+        expected = "expected none in files of each row, with lookups, collective and nonblocking"
+        yield ".depth", expected
     consecutive = stream.order == CONSECUTIVE
     if move.lookups and (not move.writes or stream.is_flood or not consecutive):
         yield ".lookups", "expected writes in the order of their bytes to files of ranks"

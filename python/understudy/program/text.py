@@ -171,6 +171,8 @@ def _move(move: Move) -> Iterator[str]:
         yield f"at {move.at}"
     yield f"transfer {move.transfer_bytes}"
     yield from _flags(collective=move.collective, nonblocking=move.nonblocking)
+    if move.depth > 1:
+        yield f"depth {move.depth}"
     yield from _order(move.order)
     if move.flush_bytes is not None:
         yield f"flush {move.flush_bytes}{' to system' if move.hands_over else ''}"

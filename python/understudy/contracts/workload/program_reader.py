@@ -194,6 +194,7 @@ class _Stream:
             transfer_bytes=row["transfer_bytes"],
             collective=row.get("collective", False),
             nonblocking=row.get("nonblocking", False),
+            depth=row.get("depth", 1),
             order=_order(row),
             flush_bytes=row.get("flush_bytes"),
             hands_over=row.get("to_system", False),
