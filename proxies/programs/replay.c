@@ -5,6 +5,7 @@
 #include "job/die.h"
 #include "job/environment.h"
 #include "job/init.h"
+#include "job/latency.h"
 #include "job/launcher.h"
 #include "job/stop.h"
 #include "options/setting.h"
@@ -378,6 +379,8 @@ static int with_plan(struct und_run *run, const struct und_options *options, con
     UND_CHECK(run->pattern, "no memory for the contents");
     UND_CHECK(und_schedule_make(run->workload, run->plan, &schedule), "no memory for the schedule");
     run->schedule = &schedule;
+    if (run->plan->latency)
+        und_ticks_begin();
     if (run->plan->compute == UND_STENCIL) {
         run->stencil = und_stencil_new(run->comm);
         UND_CHECK(run->stencil, "no memory for the stencil");

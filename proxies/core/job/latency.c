@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-struct und_ticks und_ticks = {.ns = 1};
+struct und_ticks und_ticks = {.ns = 1 << 16};
 
 #if defined __x86_64__
 #include <stdio.h>
@@ -50,7 +50,7 @@ void und_ticks_begin(void)
         ns = clock_ns() - from_ns;
     while (ns < LONG_NS);
     const uint64_t ticks = und_ticks_now() - from;
-    und_ticks.ns = (double)ns / (double)ticks;
+    und_ticks.ns = (uint64_t)(65536.0 * (double)ns / (double)ticks + 0.5);
 }
 
 uint64_t und_latency_upper(int bucket)
@@ -62,11 +62,18 @@ uint64_t und_latency_upper(int bucket)
     return ((part + 1) << shift) - 1;
 }
 
-uint64_t und_latency_quantile(const struct und_latency *latency, double share)
+uint64_t und_latency_count(const struct und_latency *latency)
 {
-    uint64_t total = 0, seen = 0;
+    uint64_t total = 0;
     for (int b = 0; b < UND_LATENCY_BUCKETS; ++b)
         total += latency->counts[b];
+    return total;
+}
+
+uint64_t und_latency_quantile(const struct und_latency *latency, double share)
+{
+    const uint64_t total = und_latency_count(latency);
+    uint64_t seen = 0;
     const double exact = share * (double)total;
     uint64_t need = (uint64_t)exact;
     need += (double)need < exact || need == 0;
@@ -88,4 +95,6 @@ void und_latency_merge(struct und_latency *latency, MPI_Comm comm)
     UND_MPI(
         MPI_Reduce(rank == 0 ? MPI_IN_PLACE : &latency->most_ns, &latency->most_ns, 1, MPI_UINT64_T, MPI_MAX, 0, comm),
         "cannot compare the latencies of ranks");
+    UND_MPI(MPI_Reduce(rank == 0 ? MPI_IN_PLACE : &latency->bytes, &latency->bytes, 1, MPI_INT64_T, MPI_SUM, 0, comm),
+            "cannot add the bytes of ranks");
 }

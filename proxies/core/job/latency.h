@@ -15,12 +15,16 @@ enum { UND_LATENCY_HALF = 128, UND_LATENCY_BITS = 42, UND_LATENCY_BUCKETS = (UND
 struct und_latency {
     uint64_t counts[UND_LATENCY_BUCKETS];
     uint64_t most_ns;
+    int64_t bytes; /* that the operations moved */
 };
 
-/* Nanoseconds of a tick of this machine. Ticks are the processor's where the kernel takes
+/* Kinds of operations: data calls, and small files from their open to their close. */
+enum und_latency_kind { UND_LATENCY_WRITE, UND_LATENCY_READ, UND_LATENCY_FILE, UND_LATENCIES };
+
+/* Nanoseconds of 65536 ticks of this machine. Ticks are the processor's where the kernel takes
  * its own time from them, else nanoseconds. */
 struct und_ticks {
-    double ns;
+    uint64_t ns;
     bool of_processor;
 };
 extern struct und_ticks und_ticks;
@@ -54,10 +58,28 @@ static inline int und_latency_bucket(uint64_t ns)
 
 static inline void und_latency_note(struct und_latency *latency, uint64_t ticks)
 {
-    const uint64_t ns = (uint64_t)(int64_t)((double)(int64_t)ticks * und_ticks.ns);
+    const uint64_t ns = (ticks * und_ticks.ns) >> 16;
     ++latency->counts[und_latency_bucket(ns)];
     if (ns > latency->most_ns)
         latency->most_ns = ns;
+}
+
+static inline void und_latency_add(struct und_latency *latency, uint64_t begin, uint64_t end, int64_t bytes)
+{
+    latency->bytes += bytes;
+    und_latency_note(latency, end > begin ? end - begin : 0);
+}
+
+/* An operation begins, and ends: noted unless `latency` is NULL. */
+static inline uint64_t und_latency_begin(const struct und_latency *latency)
+{
+    return latency ? und_ticks_now() : 0;
+}
+
+static inline void und_latency_end(struct und_latency *latency, uint64_t begin, int64_t bytes)
+{
+    if (latency)
+        und_latency_add(latency, begin, und_ticks_now(), bytes);
 }
 
 /* The largest nanoseconds in a bucket. */
@@ -65,6 +87,9 @@ uint64_t und_latency_upper(int bucket);
 
 /* Nanoseconds that the share 0 … 1 of the operations took at most, to the bucket's width; 0 without operations. */
 uint64_t und_latency_quantile(const struct und_latency *latency, double share);
+
+/* Operations in the histogram. */
+uint64_t und_latency_count(const struct und_latency *latency);
 
 /* Collective: the sum over all ranks, on rank 0. */
 void und_latency_merge(struct und_latency *latency, MPI_Comm comm);

@@ -438,6 +438,7 @@ static bool fill(const struct und_workload *workload, const struct und_options *
     plan->verify = options->verify;
     plan->drop_cache = options->drop_cache;
     plan->verbose = options->verbose;
+    plan->latency = !options->no_latency;
     plan->compute = options->compute < 0 ? workload->compute : (enum und_compute)options->compute;
     plan->shift_ranks = options->shift_ranks;
     plan->seed = (uint64_t)options->seed;

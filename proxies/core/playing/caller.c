@@ -66,6 +66,7 @@ struct und_caller {
     void *context;
     struct und_verification *verification; /* NULL: nothing is compared */
     struct und_verification *of_reads;     /* of files that no call changes; NULL: these are not compared */
+    struct und_latency *writes, *reads;    /* NULL: not noted */
 };
 
 /* As O_DIRECT wants it. */
@@ -238,6 +239,12 @@ void und_caller_verify(struct und_caller *caller, struct und_verification *verif
     const struct und_tree *tree = caller->stream->own_set.tree;
     for (int64_t i = 0; i < tree->count; ++i) /* what is in a directory changes with its name */
         caller->changes[i] |= tree->entries[i].in >= 0 && caller->changes[tree->entries[i].in];
+}
+
+void und_caller_note_latencies(struct und_caller *caller, struct und_latency *writes, struct und_latency *reads)
+{
+    caller->writes = writes;
+    caller->reads = reads;
 }
 
 /* -- names and places ---------------------------------------------------------------------------------------------- */
@@ -472,16 +479,21 @@ static bool make_move(struct und_caller *caller, const struct und_call *call)
     const bool writes = call->kind == UND_CALL_WRITE;
     const int64_t place = place_of(caller, call, handle->opened);
     const size_t bytes = (size_t)call->bytes;
+    struct und_latency *latency = writes ? caller->writes : caller->reads;
+    uint64_t start = 0;
     ssize_t moved;
     if (writes) {
         check_room(caller, handle->opened->file, place + call->bytes);
         const void *data = written_at(caller, call, handle->opened, place);
+        start = und_latency_begin(latency);
         moved = call->has_place ? pwrite(handle->descriptor, data, bytes, (off_t)place)
                                 : write(handle->descriptor, data, bytes);
     } else {
+        start = und_latency_begin(latency);
         moved = call->has_place ? pread(handle->descriptor, caller->room, bytes, (off_t)place)
                                 : read(handle->descriptor, caller->room, bytes);
     }
+    und_latency_end(latency, start, moved > 0 ? moved : 0);
     if (moved < 0)
         return false;
     if (moved != call->moved)
@@ -502,6 +514,7 @@ static bool make_copy(struct und_caller *caller, const struct und_call *call)
     int64_t moved = 0;
     const struct opened *into = copied_into(caller, call);
     check_room(caller, into->file, into->place + call->moved);
+    const uint64_t start = und_latency_begin(caller->writes);
     for (;;) {
         const ssize_t more = copy_file_range(handle->descriptor, NULL, caller->handles[call->other].descriptor, NULL,
                                              (size_t)(call->length - moved), 0);
@@ -511,6 +524,7 @@ static bool make_copy(struct und_caller *caller, const struct und_call *call)
         if (more == 0 || moved >= call->moved)
             break;
     }
+    und_latency_end(caller->writes, start, moved);
     if (moved != call->moved)
         UND_DIE("posix: call %" PRId64 " of the stream %s copied %" PRId64 " bytes of %s, expected %" PRId64,
                 caller->calls_made, caller->stream->name, moved,

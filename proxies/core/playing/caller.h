@@ -5,6 +5,7 @@
 #ifndef UND_CALLER_H
 #define UND_CALLER_H
 
+#include "job/latency.h"
 #include "plan/run.h"
 #include "playing/pace.h"
 
@@ -26,6 +27,9 @@ void und_caller_play(struct und_caller *caller, const struct und_call_list *list
 
 /* From now on, bytes that calls read of files that no call changes are compared. */
 void und_caller_verify(struct und_caller *caller, struct und_verification *verification);
+
+/* From now on, the latencies of calls that write and read are noted. */
+void und_caller_note_latencies(struct und_caller *caller, struct und_latency *writes, struct und_latency *reads);
 
 /* Compares what the calls of a rank have written and what is still there, once all are made. */
 void und_caller_check(const struct und_run *run, int stream, int64_t as, struct und_verification *verification);

@@ -212,6 +212,7 @@ static void each_file(struct playing *playing, const struct und_instruction *bod
         und_stream_player_go_to_row(playing->player, i);
         playing->stamp = und_clock();
         carry_out(playing, body, count);
+        und_stream_player_note_row(playing->player);
     }
     und_stream_player_leave_rows(playing->player);
     if (!playing->records)

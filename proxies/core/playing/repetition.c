@@ -3,6 +3,7 @@
 #include "job/agree.h"
 #include "job/die.h"
 #include "playing/caller.h"
+#include "playing/latencies.h"
 #include "playing/pace.h"
 #include "playing/phase.h"
 #include "playing/stream_player.h"
@@ -121,7 +122,8 @@ static void settle(const struct und_run *run)
     UND_MPI(MPI_Barrier(run->comm), failed);
 }
 
-static struct und_stream_player **stream_players_new(const struct und_run *run, struct und_verification *here)
+static struct und_stream_player **stream_players_new(const struct und_run *run, const struct und_latencies *latencies,
+                                                     struct und_verification *here)
 {
     const int streams = run->workload->stream_count;
     struct und_stream_player **players = und_allocate(2 * streams, sizeof *players, "the streams");
@@ -129,6 +131,8 @@ static struct und_stream_player **stream_players_new(const struct und_run *run, 
         const struct und_stream *stream = &run->workload->streams[s];
         if (run->plan->streams[s].restarts)
             players[streams + s] = und_stream_player_new(run, s, shifted_rank(run), UND_READ);
+        if (run->plan->streams[s].restarts)
+            und_stream_player_note_latencies(players[streams + s], und_latencies_of(latencies, s, true));
         if (run->plan->streams[s].restarts && run->plan->verify)
             und_stream_player_verify(players[streams + s], here);
         if (run->plan->only_restarts)
@@ -139,6 +143,7 @@ static struct und_stream_player **stream_players_new(const struct und_run *run, 
             run->plan->streams[s].method->has_files)
             settle(run);
         players[s] = und_stream_player_new(run, s, run->rank, stream->operation == UND_READS ? UND_READ : UND_CREATE);
+        und_stream_player_note_latencies(players[s], und_latencies_of(latencies, s, false));
         if (stream->source >= 0)
             und_stream_player_read_from(players[s], players[stream->source]);
         else if (run->plan->verify)
@@ -250,9 +255,9 @@ static bool knows_growth(const struct und_run *run, const struct und_event *even
 }
 
 static void play(const struct und_run *run, struct und_record *records, struct sizes *sizes,
-                 struct und_verification *here)
+                 const struct und_latencies *latencies, struct und_verification *here)
 {
-    struct und_stream_player **players = stream_players_new(run, here);
+    struct und_stream_player **players = stream_players_new(run, latencies, here);
     struct und_event event;
     lend_files(run, players);
     und_schedule_rewind(run->schedule);
@@ -289,9 +294,10 @@ static void play(const struct und_run *run, struct und_record *records, struct s
 
 /* Reduces a block of events at a time, so that memory does not grow with dumps times ranks. */
 static void reduce(const struct und_run *run, const struct und_record *records, const struct sizes *sizes,
-                   und_take_outcome *take, void *taker)
+                   struct und_latencies *latencies, und_take_outcome *take, void *taker)
 {
     enum { BLOCK = 256 };
+    und_latencies_merge(latencies, run->comm);
     const int64_t count = run->schedule->count;
     struct und_summary *summaries = und_allocate(BLOCK * UND_PHASES, sizeof *summaries, "the results");
     struct sizes *sums = und_allocate(BLOCK, sizeof *sums, "the results");
@@ -302,7 +308,8 @@ static void reduce(const struct und_run *run, const struct und_record *records, 
                 "cannot add up the files");
         for (int e = 0; run->rank == 0 && e < some; ++e) {
             const struct und_event event = und_schedule_at(run->schedule, first + e);
-            struct und_outcome outcome = {.files = sums[e].files,
+            struct und_outcome outcome = {.latencies = und_latencies_of(latencies, event.stream, event.restart),
+                                          .files = sums[e].files,
                                           .file_bytes = knows_growth(run, &event) ? sums[e].file_bytes : -1};
             for (int p = 0; p < UND_PHASES; ++p) {
                 outcome.phases[p] = summaries[e * UND_PHASES + p];
@@ -347,9 +354,11 @@ bool und_run_repetition(const struct und_run *run, bool keep, und_take_outcome *
     struct und_record *records = und_allocate(count * UND_PHASES, sizeof *records, "the times of the dumps");
     struct sizes *sizes = und_allocate(count, sizeof *sizes, "the sizes of the dumps");
     struct und_verification *here = und_allocate(1, sizeof *here, "the verification");
+    struct und_latencies *latencies = und_latencies_new(run);
     und_watch_pause(run->watch, false);
-    play(run, records, sizes, here);
-    reduce(run, records, sizes, take, taker);
+    play(run, records, sizes, latencies, here);
+    reduce(run, records, sizes, latencies, take, taker);
+    und_latencies_free(latencies);
     if (run->plan->verify) {
         verify(run, here);
         gather_verification(run, here, verification);

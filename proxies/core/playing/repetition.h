@@ -2,6 +2,7 @@
 #ifndef UND_REPETITION_H
 #define UND_REPETITION_H
 
+#include "job/latency.h"
 #include "plan/run.h"
 
 /* The measurement of one event, over all ranks. */
@@ -11,6 +12,7 @@ struct und_outcome {
     int64_t bytes;
     int64_t file_bytes; /* -1: not known */
     int64_t files;
+    struct und_latency *const *latencies; /* UND_LATENCIES of its stream, in all dumps; NULL: not noted */
 };
 
 /* With restart_from: are the files there that the restarts read? False with the error message on every rank.

@@ -7,6 +7,7 @@
 #define UND_STREAM_INTERNAL_H
 
 #include "interfaces/calls.h"
+#include "job/latency.h"
 #include "playing/pace.h"
 #include "playing/stream_player.h"
 #include "storage/files.h"
@@ -42,6 +43,7 @@ struct und_slot {
     int64_t unsynced;      /* bytes of this rank since it was flushed last */
     int64_t unread;        /* and since it was read between writes, */
     int64_t lookups;       /* so many times */
+    uint64_t waited;       /* when its transfers had ended, in ticks */
     const void *comms_for; /* of the first slot of a set: variables that the communicators fit */
     int64_t begin;         /* in turns: byte where this rank's next dataset begins */
     int64_t stored;        /* size on storage, of the file and the part that this rank makes, when last looked at */
@@ -85,6 +87,8 @@ struct und_flight {
     struct und_box box; /* of it */
     bool reads;
     unsigned char *data;
+    int64_t bytes;
+    uint64_t begin; /* in ticks */
 };
 
 /* Transfers in flight, where the method queues them: each has a place in memory. */
@@ -138,6 +142,8 @@ struct und_stream_player {
     int64_t *calls;           /* room for one number per piece */
     struct und_shared *marks; /* one per file, to tell other ranks */
     int64_t bytes, operations;
+    struct und_latency *latencies[UND_LATENCIES]; /* NULL: not noted */
+    uint64_t row_begin;                           /* with small files: when the file in hand was begun, in ticks */
     struct und_pace pace;
     struct und_verification *verification; /* of what is read while time is taken; NULL: that is not compared */
 };

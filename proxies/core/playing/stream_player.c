@@ -175,6 +175,14 @@ void und_stream_player_go_to_row(struct und_stream_player *player, int64_t index
     slot->contents = item.contents;
     player->row_variable = item.variable;
     und_files_enter(slot->files, index);
+    player->row_begin = und_latency_begin(player->latencies[UND_LATENCY_FILE]);
+}
+
+/* Waiting on purpose, or comparing, is no part of a latency. */
+void und_stream_player_note_row(struct und_stream_player *player)
+{
+    if (!player->pace.is_kept && !player->verification)
+        und_latency_end(player->latencies[UND_LATENCY_FILE], player->row_begin, player->slots->payload);
 }
 
 void und_stream_player_leave_rows(struct und_stream_player *player)
@@ -784,6 +792,14 @@ void und_stream_player_drop_cache(struct und_stream_player *player, int dump)
         if (player->slots[s].in_parts)
             und_directory_drop_cache(player->run->directory, method->name, player->slots[s].part);
     }
+}
+
+void und_stream_player_note_latencies(struct und_stream_player *player, struct und_latency *const *latencies)
+{
+    for (int kind = 0; latencies && kind < UND_LATENCIES; ++kind)
+        player->latencies[kind] = latencies[kind];
+    if (player->caller && latencies)
+        und_caller_note_latencies(player->caller, latencies[UND_LATENCY_WRITE], latencies[UND_LATENCY_READ]);
 }
 
 void und_stream_player_call(struct und_stream_player *player, und_note_call *note, void *context)

@@ -7,6 +7,7 @@
 #ifndef UND_STREAM_PLAYER_H
 #define UND_STREAM_PLAYER_H
 
+#include "job/latency.h"
 #include "plan/run.h"
 #include "playing/caller.h"
 #include "playing/pace.h"
@@ -94,6 +95,12 @@ struct und_stream_player *und_stream_player_returns(const struct und_stream_play
 
 /* From here on what is read is compared, too, in time that is not counted. */
 void und_stream_player_verify(struct und_stream_player *player, struct und_verification *verification);
+
+/* From here on the latencies of its operations are noted, UND_LATENCIES kinds of them; NULL: of none. */
+void und_stream_player_note_latencies(struct und_stream_player *player, struct und_latency *const *latencies);
+
+/* The small file in hand is closed: notes its latency. */
+void und_stream_player_note_row(struct und_stream_player *player);
 
 /* Makes the calls of the system of the prepared dump. */
 void und_stream_player_call(struct und_stream_player *player, und_note_call *note, void *context);

@@ -4,6 +4,7 @@
 #include "plan/fold.h"
 #include "plan/operations.h"
 #include "playing/caller.h"
+#include "playing/latencies.h"
 #include "playing/small_file_set.h"
 #include "playing/stencil.h"
 #include "playing/stream_player.h"
@@ -132,6 +133,7 @@ struct und_totals und_totals(const struct und_workload *workload, const struct u
     }
     if (plan->compute == UND_STENCIL)
         totals.memory_per_rank += und_stencil_memory();
+    totals.memory_per_rank += und_latencies_memory(workload, plan);
     totals.memory_per_rank += count_bases(workload) * und_pattern_memory(totals.largest_transfer) +
                               events * UND_PHASES * (int64_t)sizeof(struct und_record);
     return totals;

@@ -87,13 +87,19 @@ static void look_up(struct und_stream_player *player, const struct und_piece *pi
     const int64_t calls = (int64_t)((double)times * lookups->calls) - (int64_t)((double)(times - 1) * lookups->calls);
     const struct und_dataset whole = {.name = piece->name, .type = UND_BYTE, .ndims = 1, .shape = {end}, .slabs = true};
     const struct und_box box = {.start = {end - size}, .count = {size}};
+    struct und_latency *latency = player->latencies[UND_LATENCY_READ];
     for (int64_t i = 0; i < calls && size > 0; ++i) {
         und_watch_call(player->run->watch, i);
+        const uint64_t start = und_latency_begin(latency);
         player->plan->method->read(slot->file, &whole, &box, player->looked_up);
+        und_latency_end(latency, start, size);
     }
 }
 
-static void write_consecutive(struct und_stream_player *player, struct und_piece *piece, struct und_file *file)
+/* Without latencies, a loop of its own: a call costs what it did. */
+__attribute__((always_inline)) static inline void write_consecutive(struct und_stream_player *player,
+                                                                    struct und_piece *piece, struct und_file *file,
+                                                                    struct und_latency *latency)
 {
     const bool looks_up = player->stream->lookups.every_bytes > 0;
     int64_t written = 0;
@@ -105,8 +111,10 @@ static void write_consecutive(struct und_stream_player *player, struct und_piece
     for (int64_t i = 0; i < cut->calls; ++i) {
         go_to(player, piece, i);
         const int64_t bytes = cut->many * size;
-        method->write(file, &piece->dataset, &cut->box,
-                      und_base_consecutive(piece->base, contents, piece->begin + cut->element * size, bytes));
+        const void *data = und_base_consecutive(piece->base, contents, piece->begin + cut->element * size, bytes);
+        const uint64_t start = und_latency_begin(latency);
+        method->write(file, &piece->dataset, &cut->box, data);
+        und_latency_end(latency, start, bytes);
         if (flushes)
             flush(player, piece, i, bytes);
         if (looks_up)
@@ -131,12 +139,15 @@ static int64_t gather(const struct und_stream_player *player, const struct und_p
 static void write_gathered(struct und_stream_player *player, struct und_piece *piece, struct und_file *file)
 {
     const struct und_method *method = player->plan->method;
+    struct und_latency *latency = player->latencies[UND_LATENCY_WRITE];
     unsigned char *buffer = und_base_buffer(piece->base);
     int64_t written = 0;
     for (int64_t i = 0; i < piece->cut.calls; ++i) {
         go_to(player, piece, i);
         const int64_t bytes = gather(player, piece, buffer);
+        const uint64_t start = und_latency_begin(latency);
         method->write(file, &piece->dataset, &piece->cut.box, buffer);
+        und_latency_end(latency, start, bytes);
         if (player->plan->flush_bytes > 0)
             flush(player, piece, i, bytes);
         if (player->stream->lookups.every_bytes > 0)
@@ -198,6 +209,11 @@ static void compare_read(struct und_stream_player *player, const struct und_piec
 static void compare_box(const struct und_stream_player *player, const struct und_piece *piece,
                         const unsigned char *data, struct und_verification *verification);
 
+static struct und_latency *latency_of(const struct und_stream_player *player, bool reads)
+{
+    return player->latencies[reads ? UND_LATENCY_READ : UND_LATENCY_WRITE];
+}
+
 /* Waits for one of the transfers in flight, and compares what it read. */
 static void retire(struct und_stream_player *player, struct und_file *file, struct und_verification *verification)
 {
@@ -205,6 +221,7 @@ static void retire(struct und_stream_player *player, struct und_file *file, stru
     unsigned char *data = player->plan->method->finish(file);
     const int64_t k = (data - queue->memory) / queue->stride;
     const struct und_flight *flight = &queue->flights[k];
+    und_latency_end(latency_of(player, flight->reads), flight->begin, flight->bytes);
     if (flight->reads && (verification || player->verification)) {
         struct und_piece *piece = &player->pieces[flight->piece];
         const struct und_box box = piece->cut.box;
@@ -230,6 +247,7 @@ static void move_queued(struct und_stream_player *player, struct und_piece *piec
     struct und_queue *queue = &player->queue;
     struct und_file *file = player->slots[piece->slot].file;
     const int64_t size = und_type_bytes(piece->dataset.type);
+    const struct und_latency *latency = latency_of(player, reads);
     int64_t written = 0;
     for (int64_t i = 0; i < piece->cut.calls; ++i) {
         go_to(player, piece, i);
@@ -237,10 +255,11 @@ static void move_queued(struct und_stream_player *player, struct und_piece *piec
             retire(player, file, verification);
         const int64_t k = queue->free[--queue->free_count], bytes = piece->cut.many * size;
         unsigned char *data = queue->memory + k * queue->stride;
-        queue->flights[k] =
-            (struct und_flight){.piece = (int)(piece - player->pieces), .box = piece->cut.box, .reads = reads};
+        queue->flights[k] = (struct und_flight){
+            .piece = (int)(piece - player->pieces), .box = piece->cut.box, .reads = reads, .bytes = bytes};
         if (!reads)
             gather(player, piece, data);
+        queue->flights[k].begin = und_latency_begin(latency);
         player->plan->method->begin(file, &piece->dataset, &piece->cut.box, data, !reads);
         if (!reads && player->plan->flush_bytes > 0)
             flush(player, piece, i, bytes);
@@ -257,11 +276,14 @@ static void move_queued(struct und_stream_player *player, struct und_piece *piec
 
 static void write_held(struct und_stream_player *player, struct und_piece *piece, struct und_file *file)
 {
+    struct und_latency *latency = player->latencies[UND_LATENCY_WRITE];
     const unsigned char *at = piece->held;
     const int64_t size = und_type_bytes(piece->dataset.type);
     for (int64_t i = 0; i < piece->cut.calls; ++i) {
         go_to(player, piece, i);
+        const uint64_t start = und_latency_begin(latency);
         player->plan->method->write(file, &piece->dataset, &piece->cut.box, at);
+        und_latency_end(latency, start, piece->cut.many * size);
         at += piece->cut.many * size;
     }
 }
@@ -282,18 +304,25 @@ static void enter(const struct und_stream_player *player, const struct und_piece
 static void write_piece(struct und_stream_player *player, struct und_piece *piece)
 {
     struct und_file *file = player->slots[piece->slot].file;
+    struct und_latency *latency = player->latencies[UND_LATENCY_WRITE];
     if (piece->held) {
         write_held(player, piece, file);
     } else if (piece->cut.consecutive) {
         und_base_continue(piece->base);
-        write_consecutive(player, piece, file);
+        if (latency)
+            write_consecutive(player, piece, file, latency);
+        else
+            write_consecutive(player, piece, file, NULL);
     } else {
         write_gathered(player, piece, file);
     }
     for (int64_t i = piece->cut.calls; i < piece->calls; ++i) {
         und_watch_call(player->run->watch, i);
-        if (piece->dataset.collective)
+        if (piece->dataset.collective) {
+            const uint64_t start = und_latency_begin(latency);
             player->plan->method->write(file, &piece->dataset, &empty, piece->base->bytes);
+            und_latency_end(latency, start, 0);
+        }
         if (player->plan->flush_bytes > 0)
             flush(player, piece, i, 0);
     }
@@ -350,14 +379,20 @@ static void compare_read(struct und_stream_player *player, const struct und_piec
     player->pace.waited_s += und_clock() - begin_s;
 }
 
-/* With a verification everything that is read is compared, else what und_stream_player_verify says. */
-static void read_piece(struct und_stream_player *player, struct und_piece *piece, struct und_verification *verification)
+/* With a verification everything that is read is compared, else what und_stream_player_verify says. Without latencies,
+ * a loop of its own. */
+__attribute__((always_inline)) static inline void read_piece(struct und_stream_player *player, struct und_piece *piece,
+                                                             struct und_verification *verification,
+                                                             struct und_latency *latency)
 {
+    const int64_t size = und_type_bytes(piece->dataset.type);
     struct und_file *file = player->slots[piece->slot].file;
     unsigned char *buffer = und_base_buffer(piece->base);
     for (int64_t i = 0; i < piece->cut.calls; ++i) {
         go_to(player, piece, i);
+        const uint64_t start = und_latency_begin(latency);
         player->plan->method->read(file, &piece->dataset, &piece->cut.box, buffer);
+        und_latency_end(latency, start, piece->cut.many * size);
         if (verification)
             compare_box(player, piece, buffer, verification);
         else
@@ -365,7 +400,9 @@ static void read_piece(struct und_stream_player *player, struct und_piece *piece
     }
     for (int64_t more = piece->cut.calls; more < piece->calls; ++more) {
         und_watch_call(player->run->watch, more);
+        const uint64_t start = und_latency_begin(latency);
         player->plan->method->read(file, &piece->dataset, &empty, buffer);
+        und_latency_end(latency, start, 0);
     }
 }
 
@@ -383,8 +420,10 @@ void und_stream_player_move(struct und_stream_player *player, int variable, enum
             move_queued(player, piece, move != UND_WRITE, verification);
         else if (move == UND_WRITE)
             write_piece(player, piece);
+        else if (player->latencies[UND_LATENCY_READ])
+            read_piece(player, piece, verification, player->latencies[UND_LATENCY_READ]);
         else
-            read_piece(player, piece, verification);
+            read_piece(player, piece, verification, NULL);
         player->bytes += piece->cut.elements * und_type_bytes(piece->dataset.type);
         if (p + 1 == player->first_pieces[variable + 1])
             drain(player, player->slots[piece->slot].file, verification);
@@ -403,7 +442,8 @@ static struct und_flight *new_flight(struct und_stream_player *player, int piece
     }
     const int64_t bytes = und_box_bytes(&player->pieces[piece].dataset, box);
     struct und_flight *flight = &player->flights[player->flight_count++];
-    *flight = (struct und_flight){.piece = piece, .box = *box, .reads = reads, .data = malloc((size_t)bytes + 1)};
+    *flight = (struct und_flight){
+        .piece = piece, .box = *box, .reads = reads, .data = malloc((size_t)bytes + 1), .bytes = bytes};
     UND_CHECK(flight->data, "no memory for a transfer of %" PRId64 " bytes in flight", bytes);
     return flight;
 }
@@ -418,9 +458,10 @@ static void begin_piece(struct und_stream_player *player, int number, bool reads
             break;
         if (moves)
             go_to(player, piece, i);
-        const struct und_flight *flight = new_flight(player, number, moves ? &piece->cut.box : &empty, reads);
+        struct und_flight *flight = new_flight(player, number, moves ? &piece->cut.box : &empty, reads);
         if (moves && !reads)
             gather(player, piece, flight->data);
+        flight->begin = und_latency_begin(latency_of(player, reads));
         player->plan->method->begin(file, &piece->dataset, &flight->box, flight->data, !reads);
     }
 }
@@ -443,11 +484,15 @@ void und_stream_player_wait_all(struct und_stream_player *player)
         if (player->slots[s].file && player->plan->method->wait) {
             und_stream_player_enter(player, "wait for transfers of", player->slots[s].path, true);
             player->plan->method->wait(player->slots[s].file);
+            player->slots[s].waited = und_ticks_now();
         }
     und_stream_player_leave(player);
     for (int64_t f = 0; f < player->flight_count; ++f) {
         struct und_flight *flight = &player->flights[f];
         struct und_piece *piece = &player->pieces[flight->piece];
+        if (latency_of(player, flight->reads))
+            und_latency_add(latency_of(player, flight->reads), flight->begin, player->slots[piece->slot].waited,
+                            flight->bytes);
         piece->cut.box = flight->box;
         if (flight->reads)
             compare_read(player, piece, flight->data);

@@ -192,8 +192,40 @@ static json_t *dump_of(const struct und_run *run, const struct und_event *event,
     return object;
 }
 
+/* The histogram as pairs of the nanoseconds that a bucket reaches up to, and its operations. */
+static json_t *latency_of(const struct und_latency *latency)
+{
+    static const struct {
+        const char *key;
+        double share;
+    } quantiles[] = {{"p50_s", 0.5}, {"p99_s", 0.99}, {"p999_s", 0.999}};
+    json_t *object = json_object(), *pairs = json_array();
+    put(object, "count", json_integer((json_int_t)und_latency_count(latency)));
+    put(object, "bytes", json_integer(latency->bytes));
+    for (size_t q = 0; q < sizeof quantiles / sizeof quantiles[0]; ++q)
+        put(object, quantiles[q].key, json_real(1e-9 * (double)und_latency_quantile(latency, quantiles[q].share)));
+    put(object, "max_s", json_real(1e-9 * (double)latency->most_ns));
+    for (int b = 0; b < UND_LATENCY_BUCKETS; ++b)
+        if (latency->counts[b] > 0)
+            json_array_append_new(pairs,
+                                  json_pack("[I,I]", (json_int_t)und_latency_upper(b), (json_int_t)latency->counts[b]));
+    put(object, "histogram_ns", pairs);
+    return object;
+}
+
+/* Of kinds with operations. */
+static json_t *latencies_of(struct und_latency *const *latencies)
+{
+    static const char *const names[UND_LATENCIES] = {"write", "read", "file"};
+    json_t *object = json_object();
+    for (int kind = 0; kind < UND_LATENCIES; ++kind)
+        if (latencies[kind] && und_latency_count(latencies[kind]) > 0)
+            put(object, names[kind], latency_of(latencies[kind]));
+    return object;
+}
+
 /* The keys before the dumps of a stream. */
-static json_t *stream_of(const struct und_run *run, int s, bool restart)
+static json_t *stream_of(const struct und_run *run, int s, bool restart, struct und_latency *const *latencies)
 {
     const struct und_stream *stream = &run->workload->streams[s];
     const struct und_stream_plan *plan = &run->plan->streams[s];
@@ -207,6 +239,8 @@ static json_t *stream_of(const struct und_run *run, int s, bool restart)
     put(object, "transfer_bytes", json_integer(plan->transfer_bytes));
     put(object, "collective", json_boolean(plan->collective));
     put(object, "sync", json_boolean(plan->sync && !reads));
+    if (latencies)
+        put(object, "latency", latencies_of(latencies));
     return object;
 }
 
@@ -224,7 +258,7 @@ void und_result_take(void *taker, const struct und_event *event, const struct un
     struct und_result *result = taker;
     if (event->stream != result->stream || event->restart != result->restart) {
         add_text(result, result->stream < 0 ? "\n{" : "]},\n{");
-        add(result, stream_of(result->run, event->stream, event->restart), JSON_EMBED);
+        add(result, stream_of(result->run, event->stream, event->restart, outcome->latencies), JSON_EMBED);
         add_text(result, ", \"dumps\": [");
         result->stream = event->stream;
         result->restart = event->restart;

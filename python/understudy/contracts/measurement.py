@@ -162,11 +162,29 @@ class StreamResult:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Latency:
+    """Latencies of the operations of one kind, over all dumps and ranks.
+
+    `histogram_ns` has a pair for each bucket with operations, ascending: its largest latency in
+    nanoseconds, and their number.
+    """
+
+    count: int
+    bytes: int
+    p50_s: float
+    p99_s: float
+    p999_s: float
+    max_s: float
+    histogram_ns: Sequence[Sequence[int]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PlayedStream(StreamResult):
     dumps: tuple[PlayedDump, ...]
     transfer_bytes: int
     collective: bool
     sync: bool
+    latency: dict[str, Latency] = field(default_factory=dict)  # of write, read and file
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

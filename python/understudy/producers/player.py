@@ -3,11 +3,13 @@
 import hashlib
 from collections.abc import Iterator
 from functools import lru_cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from understudy.contracts import schema, workload
 from understudy.contracts.measurement import (
+    Latency,
     Played,
     PlayedDump,
     PlayedRepetition,
@@ -84,12 +86,28 @@ def _fault(row: dict[str, Any], played: Workload) -> str:
                 f"{stream['name']}: described_bytes: expected {expected[:3]}, as the workload has "
                 f"them, found {played_bytes[:3]}"
             )
+        for kind, latency in stream.get("latency", {}).items():
+            if fault := _histogram_fault(latency):
+                return f"{stream['name']}: latency: {kind}: {fault}"
     return ""
+
+
+def _histogram_fault(latency: dict[str, Any]) -> str:
+    """Where a latency contradicts its own histogram; empty if nowhere."""
+    pairs = latency["histogram_ns"]
+    if any(before[0] >= after[0] for before, after in pairwise(pairs)):
+        return "histogram_ns: expected ascending buckets"
+    counted = sum(count for _, count in pairs)
+    if counted != latency["count"]:
+        return f"count: expected {counted}, as histogram_ns has them, found {latency['count']}"
+    shares = [latency[key] for key in ("p50_s", "p99_s", "p999_s", "max_s")]
+    return "" if shares == sorted(shares) else "p50_s, p99_s, p999_s, max_s: expected ascending"
 
 
 def _stream(row: dict[str, Any]) -> PlayedStream:
     dumps = tuple(PlayedDump(**(d | {"phases": phases_of(d)})) for d in row["dumps"])
-    return PlayedStream(**(row | {"dumps": dumps}))
+    latency = {kind: Latency(**row_) for kind, row_ in row.get("latency", {}).items()}
+    return PlayedStream(**(row | {"dumps": dumps, "latency": latency}))
 
 
 def samples(measurement: Played) -> Iterator[Sample]:

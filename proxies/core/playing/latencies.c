@@ -1,0 +1,81 @@
+#include "playing/latencies.h"
+
+#include "job/die.h"
+
+#include <stdlib.h>
+
+struct und_latencies {
+    int streams, count;
+    struct und_latency *all;
+    struct und_latency *(*of)[UND_LATENCIES]; /* of each stream, then of each that is read back */
+};
+
+/* Has a stream operations of the kind? */
+static bool has(const struct und_workload *workload, const struct und_plan *plan, int stream, bool restart,
+                enum und_latency_kind kind)
+{
+    const struct und_stream *what = &workload->streams[stream];
+    if (restart ? !plan->streams[stream].restarts : plan->only_restarts)
+        return false;
+    if (kind == UND_LATENCY_FILE)
+        return what->own_set.owner == UND_EACH_ROW;
+    if (what->own_set.tree)
+        return true;
+    const bool reads = restart || what->operation == UND_READS;
+    return kind == UND_LATENCY_WRITE ? !reads : reads || what->lookups.every_bytes > 0;
+}
+
+/* Points to the histograms, one behind the other, where `latencies` is not NULL; returns their number. */
+static int place(const struct und_workload *workload, const struct und_plan *plan, struct und_latencies *latencies)
+{
+    int count = 0;
+    for (int s = 0; s < 2 * workload->stream_count; ++s)
+        for (int kind = 0; kind < UND_LATENCIES; ++kind) {
+            const bool restart = s >= workload->stream_count;
+            if (!has(workload, plan, s % workload->stream_count, restart, (enum und_latency_kind)kind))
+                continue;
+            if (latencies)
+                latencies->of[s][kind] = latencies->all + count;
+            ++count;
+        }
+    return count;
+}
+
+struct und_latencies *und_latencies_new(const struct und_run *run)
+{
+    static const char what[] = "the latencies";
+    if (!run->plan->latency)
+        return NULL;
+    struct und_latencies *latencies = und_allocate(1, sizeof *latencies, what);
+    latencies->streams = run->workload->stream_count;
+    latencies->count = place(run->workload, run->plan, NULL);
+    latencies->all = und_allocate(latencies->count, sizeof *latencies->all, what);
+    latencies->of = und_allocate(2 * latencies->streams, sizeof *latencies->of, what);
+    place(run->workload, run->plan, latencies);
+    return latencies;
+}
+
+void und_latencies_free(struct und_latencies *latencies)
+{
+    if (!latencies)
+        return;
+    free(latencies->of);
+    free(latencies->all);
+    free(latencies);
+}
+
+struct und_latency *const *und_latencies_of(const struct und_latencies *latencies, int stream, bool restart)
+{
+    return latencies ? latencies->of[restart ? latencies->streams + stream : stream] : NULL;
+}
+
+void und_latencies_merge(struct und_latencies *latencies, MPI_Comm comm)
+{
+    for (int i = 0; latencies && i < latencies->count; ++i)
+        und_latency_merge(&latencies->all[i], comm);
+}
+
+int64_t und_latencies_memory(const struct und_workload *workload, const struct und_plan *plan)
+{
+    return plan->latency ? place(workload, plan, NULL) * (int64_t)sizeof(struct und_latency) : 0;
+}
