@@ -16,9 +16,11 @@ import csv
 import io
 import itertools
 import json
+import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -82,27 +84,33 @@ class Programs:
     ior: str | None
     folder: Path
 
-    def player(self, case: Case, method: str) -> Costs:
-        """The player: one dump, two of the same file, and one that is read back."""
+    def meter(self, command: Sequence[str | Path]) -> sides.Usage:
+        """A run that pays for nothing that earlier ones left to the file system."""
+        os.sync()
+        return sides.run(self.folder, command)
 
-        def play(case: Case, dumps: int = 1, *more: str) -> tuple[list[float], float]:
+    def player(self, case: Case, method: str) -> Costs:
+        """The player: one dump, over one that has been flushed, and one that is read back."""
+
+        def play(case: Case, dumps: str = "w", *more: str) -> tuple[list[float], float]:
             workload, result = self.folder / "workload.json", self.folder / "result.json"
             workload.write_text(json.dumps(_program(case, dumps)))
-            command: list[str | Path] = [self.replay, "-w", workload, "-o", "data", "-a", method]
+            data = tempfile.mkdtemp(prefix="data-", dir=self.folder)
+            command: list[str | Path] = [self.replay, "-w", workload, "-o", data, "-a", method]
             command += ["-k", "-O", result, *_options(case, method), *more]
-            usage = sides.run(self.folder, command)
-            shutil.rmtree(self.folder / "data")
+            usage = self.meter(command)
             streams = player.read(result).repetitions[0].streams
             phases = [p for s in streams for d in s.dumps for p in d.phases if p.bytes]
             return [p.elapsed_s for p in phases], usage.cpu_s
 
         _, start_s = play(replace(case, transfers=FEW))
         (write_s,), write_cpu_s = play(case)
-        (_, over_s), over_cpu_s = play(case, 2)
-        (_, read_s), read_cpu_s = play(case, 1, "--restart", "--shift-ranks", "0")
+        _, flushed_cpu_s = play(case, "f")
+        (_, over_s), over_cpu_s = play(case, "fw")
+        (_, read_s), read_cpu_s = play(case, "w", "--restart", "--shift-ranks", "0")
         return {
             "write": _cost(case, write_s, write_cpu_s - start_s),
-            "overwrite": _cost(case, over_s, over_cpu_s - write_cpu_s),
+            "overwrite": _cost(case, over_s, over_cpu_s - flushed_cpu_s),
             "read": _cost(case, read_s, read_cpu_s - write_cpu_s),
         }
 
@@ -110,14 +118,12 @@ class Programs:
         self, case: Case, once: Callable[[Case, str], tuple[float, float]], name: str
     ) -> Costs:
         """A program that makes one pass per run, over the file `name`."""
-        path = self.folder / name
         _, start_s = once(replace(case, transfers=FEW), "write")
-        path.unlink()
+        (self.folder / name).unlink()
         costs = {}
         for kind in KINDS:
             seconds, cpu_s = once(case, kind)
             costs[kind] = _cost(case, seconds, cpu_s - start_s)
-        path.unlink()
         return costs
 
     def play_fio(self, case: Case, engine: str) -> Costs:
@@ -131,7 +137,7 @@ class Programs:
             words += [f"--iodepth={case.depth}", f"--direct={int(case.direct)}", "--invalidate=0"]
             words += ["--fallocate=none", "--output-format=json"]
             words += ["--fixedbufs", "--registerfiles"] if engine == "io_uring" else []
-            usage = sides.run(self.folder, words)
+            usage = self.meter(words)
             job = json.loads(usage.out[usage.out.index("{") :])["jobs"][0][doing]
             assert job["io_bytes"] == case.size, job["io_bytes"]
             return max(job["runtime"], 1) / 1e3, usage.cpu_s
@@ -150,7 +156,7 @@ class Programs:
             if backend == "AIO":
                 words += [f"--aio.max-pending={case.depth}", "--aio.granularity=1"]
             words += ["-O", "summaryFormat=JSON", "-O", "summaryFile=ior.json"]
-            usage = sides.run(self.folder, words)
+            usage = self.meter(words)
             (row,) = json.loads((self.folder / "ior.json").read_text())["tests"][0]["Results"]
             return row["wrRdTime"], usage.cpu_s
 
@@ -177,25 +183,28 @@ class Programs:
         """One side of a pair."""
         program, how = side.split()
         meter = {"player": self.player, "fio": self.play_fio, "IOR": self.play_ior}[program]
-        return meter(case, how)
+        costs = meter(case, how)
+        for path in self.folder.iterdir():
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+        os.sync()
+        return costs
 
 
 def _cost(case: Case, seconds: float, cpu_s: float) -> Cost:
     return Cost(bytes_per_s=case.size / seconds, cpu_s=cpu_s / case.transfers)
 
 
-def _program(case: Case, dumps: int) -> dict[str, object]:
-    """A workload of one rank that writes the same file in each dump."""
+def _program(case: Case, dumps: str) -> dict[str, object]:
+    """A workload of one rank that writes the same file in each dump, and flushes it in an "f"."""
     move: dict[str, object] = {"write": "data", "type": "byte", "shape": [case.size]}
     move["transfer_bytes"] = case.transfer_bytes
     if case.shuffled:
         move["order"] = {"rule": "shuffled", "seed": 1}
-    step: dict[str, object] = {
-        "at": 0,
-        "do": ["begin", {"open": "file", "mode": "keep"}, move, "close"],
-    }
-    if dumps > 1:
-        step |= {"repeat": dumps, "every": 0.001}
+    begin = ["begin", {"open": "file", "mode": "keep"}, move]
+    steps = [
+        {"at": 0.001 * i, "do": [*begin, *(["sync"] if dump == "f" else []), "close"]}
+        for i, dump in enumerate(dumps)
+    ]
     return {
         "schema": "understudy/workload/3",
         "name": "bench",
@@ -205,7 +214,7 @@ def _program(case: Case, dumps: int) -> dict[str, object]:
         "runtime_s": None,
         "compute": "sleep",
         "sets": [{"name": "file", "of": "all ranks", "index": 1}],
-        "streams": [{"name": "bench", "role": "checkpoint", "method": "posix", "steps": [step]}],
+        "streams": [{"name": "bench", "role": "checkpoint", "method": "posix", "steps": steps}],
         "source": {"format": "hand", "version": "", "reader": "", "notes": []},
         "provenance": [],
     }
