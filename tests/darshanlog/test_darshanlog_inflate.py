@@ -1,5 +1,6 @@
-"""Inflating with isal, where it is installed: the same bytes and the same errors as with zlib."""
+"""Inflating with isal, or several short streams at a time: as zlib does it one by one."""
 
+import bz2
 import random
 import zlib
 from pathlib import Path
@@ -27,11 +28,19 @@ def some_streams(rng: random.Random, damaged: bool) -> bytes:
     return bytes(data)
 
 
-def inflated(path: Path, sizes: random.Random) -> tuple[bytes, int] | str:
+def inflated(
+    path: Path, sizes: random.Random, compression: str = "zlib"
+) -> tuple[bytes, int] | str:
     """The plain bytes of a file and how many streams it has, or the error."""
     with path.open("rb", buffering=0) as file:
-        length = path.stat().st_size
-        region = Region(file, path, name="all", offset=0, length_bytes=length, compression="zlib")
+        region = Region(
+            file,
+            path,
+            name="all",
+            offset=0,
+            length_bytes=path.stat().st_size,
+            compression=compression,
+        )
         parts = []
         try:
             while part := region.read(sizes.choice([1, 100, 5000, 100_000])):
@@ -60,3 +69,54 @@ def test_isal_inflates_as_zlib(
         assert outcomes[0] == outcomes[1]
         errors += isinstance(outcomes[0], str)
     assert (errors > 5) == damaged
+
+
+@pytest.mark.parametrize("damaged", [False, True])
+@pytest.mark.parametrize("compression", ["zlib", "bzip2"])
+def test_short_streams_are_inflated_as_others(
+    compression: str, damaged: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Streams of a record each, some of them empty, and a few long ones between them."""
+    compress = {"zlib": zlib.compress, "bzip2": bz2.compress}[compression]
+    rng, errors = random.Random(4), 0
+    for n in range(12):
+        records = [rng.randbytes(9) * 63 for _ in range(200)]
+        records[50], records[60:65] = rng.randbytes(70_000), [b""] * 5
+        data = bytearray(b"".join(map(compress, records)))
+        if damaged:
+            data[rng.randrange(len(data))] ^= rng.randrange(1, 256)
+        path = tmp_path / f"{n}"
+        path.write_bytes(data)
+        outcomes = []
+        for short_bytes in (stream.SHORT_BYTES, 0):
+            monkeypatch.setattr(stream, "SHORT_BYTES", short_bytes)
+            outcomes.append(inflated(path, random.Random(n), compression))
+        monkeypatch.undo()
+        assert outcomes[0] == outcomes[1]
+        errors += isinstance(outcomes[0], str)
+        if not damaged:
+            assert outcomes[0] == (b"".join(records), len(records))
+    assert (errors > 9) == damaged
+
+
+def test_short_streams_have_short_inputs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a stream leaves of its input is copied: of 64 KiB, that takes longer than inflating."""
+    inputs: list[int] = []
+
+    class Counted:
+        def __init__(self) -> None:
+            self.stream = zlib.decompressobj()
+
+        def decompress(self, data: bytes, limit_bytes: int) -> bytes:
+            inputs.append(len(data))
+            return self.stream.decompress(data, limit_bytes)
+
+        def __getattr__(self, name: str) -> object:
+            return getattr(self.stream, name)
+
+    path = tmp_path / "x"
+    path.write_bytes(b"".join(zlib.compress(b"%d" % n) for n in range(2000)))
+    monkeypatch.setattr(stream, "NEW_STREAM", {"zlib": Counted})
+    plain = b"".join(b"%d" % n for n in range(2000))
+    assert inflated(path, random.Random(1)) == (plain, 2000)
+    assert sum(inputs) < 10 * path.stat().st_size

@@ -21,6 +21,9 @@ CHUNK_BYTES = 1 << 16
 PIECE_BYTES = 1 << 22
 """Plain bytes inflated at a time: a corrupt length claims no memory without data for it."""
 
+SHORT_BYTES = 1 << 12
+"""Compressed streams of at most so many bytes are inflated several at a time."""
+
 
 class _Stream(Protocol):
     """The common interface of the decompressors of zlib and bz2."""
@@ -29,7 +32,7 @@ class _Stream(Protocol):
     def eof(self) -> bool: ...
     @property
     def unused_data(self) -> bytes: ...
-    def decompress(self, data: bytes, max_length: int, /) -> bytes: ...
+    def decompress(self, data: bytes | memoryview, max_length: int, /) -> bytes: ...
 
 
 def _module_of_isal() -> Any:
@@ -94,6 +97,7 @@ class Region:
         self._stream: _Stream | None = None  # None between two streams
         self._begin = (offset, b"")  # `_position` and `_pending` at the begin of the stream
         self._inflated = 0  # plain bytes of the stream
+        self._short = 0  # compressed bytes of a stream, if the last one was short
         self._pending = b""  # compressed bytes that the stream has not taken yet
         self._hungry = True  # whether the stream needs more input
         self.streams = 0  # compressed streams read to their ends
@@ -141,6 +145,11 @@ class Region:
                 if not self._pending:
                     break
             if self._stream is None:
+                if self._short:
+                    if plain := self._short_streams(limit_bytes):
+                        return plain
+                    if not self._pending:
+                        continue
                 self._stream = self._new_stream()
                 self._begin, self._inflated = (self._position, self._pending), 0
             plain = self._inflate(self._stream, limit_bytes)
@@ -149,6 +158,30 @@ class Region:
         if self._stream is not None:
             raise self.error("the compressed data ends in the middle of a stream")
         return b""
+
+    def _short_streams(self, limit_bytes: int) -> bytes:
+        """The plain bytes of the next streams, which make at most `limit_bytes`, are about as long
+        as the last and whole in what is pending: each process of a job may have compressed a
+        single record. A stream that is not so, or is damaged, is left to `_inflate`."""
+        # isal takes longer to begin a stream than zlib to inflate a short one
+        new = zlib.decompressobj if self._new_stream is fast_stream else self._new_stream
+        assert new is not None
+        data, at, parts = memoryview(self._pending), 0, list[bytes]()
+        size = 2 * self._short
+        while at < len(data) and limit_bytes:
+            some, stream = data[at : at + size], new()
+            try:
+                plain = stream.decompress(some, limit_bytes)
+            except (zlib.error, OSError, ValueError):
+                break
+            if not stream.eof:
+                break
+            at += len(some) - len(stream.unused_data)
+            parts.append(plain)
+            limit_bytes -= len(plain)
+        self.streams += len(parts)
+        self._pending = self._pending[at:]
+        return b"".join(parts)
 
     def _inflate(self, stream: _Stream, limit_bytes: int) -> bytes:
         try:
@@ -165,6 +198,10 @@ class Region:
         if stream.eof:
             self.streams += 1
             self._pending = stream.unused_data
+            begin, first = self._begin
+            used = len(first) - len(self._pending)
+            short = begin == self._position and used <= SHORT_BYTES
+            self._short = max(self._short, used) if short else 0
             self._hungry = True
             self._stream = None
         return plain
