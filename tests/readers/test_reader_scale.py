@@ -16,6 +16,8 @@ from understudy.darshanlog.synthetic import Synthetic, write
 from understudy.darshanlog.writer import write_log
 from understudy.inference.log.accesses import Accesses
 from understudy.inference.log.external_sort import Spill
+from understudy.inference.names import filename_numbers
+from understudy.inference.names.filename_numbers import Spans
 from understudy.inference.names.name_templates import MAX_FIELDS, Templates, alike
 from understudy.readers import darshan
 
@@ -114,6 +116,54 @@ def test_spilled_rows_come_back(monkeypatch: pytest.MonkeyPatch) -> None:
         for name in dtype.names or ():
             assert bucket[name].tolist() == wanted[name].tolist()
     spill.close()
+
+
+@pytest.mark.parametrize("limit", [10_000, 300])
+def test_numbers_are_merged_as_one_by_one(limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Values of numbers, and where they are too many, those up to the block that was too much."""
+    rng, blocks = np.random.default_rng(1), []
+    for _ in range(40):
+        rows = np.zeros(rng.integers(1, 60), Spans(limit).rows.dtype)
+        for name in rows.dtype.names or ():
+            rows[name] = rng.integers(0, 500, len(rows))
+        blocks.append((rows["value"].copy(), rows))
+    expected: dict[int, list[float]] = {}
+    for values, rows in blocks:
+        if len(expected) > limit:
+            break
+        for value, row in zip(values.tolist(), rows.tolist(), strict=True):
+            old = expected.setdefault(value, list(row))
+            expected[value] = [
+                max(a, b) if name in ("last_rank", "last_s", "end_s") else min(a, b)
+                for name, a, b in zip(rows.dtype.names or (), old, row, strict=True)
+            ]
+    assert (len(expected) > limit) == (limit == 300)
+    for merged_at_a_time in (0, 100, 1 << 14):
+        monkeypatch.setattr(filename_numbers, "MIN_MERGED", merged_at_a_time)
+        spans = Spans(limit)
+        for values, rows in blocks:
+            spans.add(values, rows)
+        assert spans.full == (limit == 300)
+        assert spans.rows.tolist() == [tuple(expected[value]) for value in sorted(expected)]
+
+
+def test_numbers_are_sorted_a_few_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file of each of very many processes has a number of its own: what came before is not
+    sorted again for each block."""
+    monkeypatch.setattr(filename_numbers, "MIN_MERGED", 100)
+    spans, sorted_rows, argsort = Spans(1 << 20), 0, np.argsort
+    dtype = spans.rows.dtype
+
+    def counted(values: Any) -> Any:
+        nonlocal sorted_rows
+        sorted_rows += len(values)
+        return argsort(values)
+
+    monkeypatch.setattr(np, "argsort", counted)
+    for begin in range(0, 100_000, 50):
+        values = np.arange(begin, begin + 50)
+        spans.add(values, np.zeros(50, dtype))
+    assert len(spans) == 100_000 < sorted_rows < 1_000_000
 
 
 def work(folder: Path, names: int, dumps: int) -> int:

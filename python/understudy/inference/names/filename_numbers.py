@@ -4,6 +4,7 @@ It counts ranks where its values belong to disjoint ranks, dumps where its value
 another in time; otherwise it tells several files of one dump apart.
 """
 
+from bisect import bisect_right
 from collections.abc import Sequence
 
 import numpy as np
@@ -15,6 +16,7 @@ from understudy.inference.table import ALL_RANKS, BURST, Rows
 MAX_VALUES = 1 << 18  # values of a number whose ranks and times are kept
 # Seconds, or share of the run, within which files are of one burst.
 NEAR_S, NEAR = levels.NEAR_S, levels.NEGLIGIBLE
+MIN_MERGED = 1 << 14  # accesses that are merged at a time
 MAX_ITEMS = 1024  # files of one dump that are told apart
 
 
@@ -38,33 +40,64 @@ class Spans:
     )
 
     def __init__(self, limit: int) -> None:
-        self.rows = np.empty(0, list(self._FIELDS))
-        self.full = False  # there are more values than the limit
         self._limit = limit
+        self._rows = np.empty(0, list(self._FIELDS))
+        self._added: list[Rows] = []  # not merged into them yet
+        self._added_rows = 0
 
     @classmethod
     def of(cls, rows: Rows) -> "Spans":
         """Those of such rows."""
         spans = cls(len(rows))
-        spans.rows = np.concatenate([spans.rows, rows])
+        spans._rows = np.concatenate([spans._rows, rows])
         return spans
 
     def __len__(self) -> int:
         return len(self.rows)
 
+    @property
+    def rows(self) -> Rows:
+        """A row for each value, in order."""
+        if self._added:
+            added, self._added, self._added_rows = self._added, [], 0
+            merged = self._merged(added)
+            if len(merged) > self._limit:  # the first of what was added with which they are more
+                enough = bisect_right(
+                    range(len(added)), self._limit, key=lambda n: len(self._merged(added[:n]))
+                )
+                merged = merged if enough == len(added) else self._merged(added[:enough])
+            self._rows = merged
+        return self._rows
+
+    @property
+    def full(self) -> bool:
+        """True if there are more values than the limit; more are not noted."""
+        return len(self.rows) > self._limit
+
     def add(self, values: npt.NDArray[np.int64], seen: Rows) -> None:
         """Note the values of accesses; `seen` has the other columns."""
-        if self.full:
+        if len(self._rows) > self._limit:
             return
         new = seen.copy()
         new["value"] = values
-        both = np.concatenate([self.rows, new])
-        both = both[np.argsort(both["value"], kind="stable")]
-        begin = np.flatnonzero(np.diff(both["value"], prepend=both["value"][0] - 1))
-        self.rows = both[begin]
+        self._added.append(new)
+        self._added_rows += len(new)
+        if self._added_rows > max(MIN_MERGED, len(self._rows) // 4):
+            self._rows = self.rows
+
+    def _merged(self, added: Sequence[Rows]) -> Rows:
+        """The rows, and what was added, with a row for each value."""
+        both = np.concatenate([self._rows, *added])
+        both = both[np.argsort(both["value"])]
+        new = np.ones(len(both), np.bool_)
+        new[1:] = both["value"][1:] != both["value"][:-1]
+        if new.all():
+            return both
+        begin = np.flatnonzero(new)
+        rows = both[begin]
         for name, merge in self._MERGE:
-            self.rows[name] = merge.reduceat(both[name], begin)
-        self.full = len(self.rows) > self._limit
+            rows[name] = merge.reduceat(both[name], begin)
+        return rows
 
     @classmethod
     def seen(cls, accesses: Rows, ranks: int) -> Rows:
