@@ -41,7 +41,7 @@ class Spans:
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
-        self._rows = np.empty(0, list(self._FIELDS))
+        self._rows: Rows = np.empty(0, list(self._FIELDS))
         self._added: list[Rows] = []  # not merged into them yet
         self._added_rows = 0
 
@@ -87,14 +87,14 @@ class Spans:
 
     def _merged(self, added: Sequence[Rows]) -> Rows:
         """The rows, and what was added, with a row for each value."""
-        both = np.concatenate([self._rows, *added])
+        both: Rows = np.concatenate([self._rows, *added])
         both = both[np.argsort(both["value"])]
         new = np.ones(len(both), np.bool_)
         new[1:] = both["value"][1:] != both["value"][:-1]
         if new.all():
             return both
         begin = np.flatnonzero(new)
-        rows = both[begin]
+        rows: Rows = both[begin]
         for name, merge in self._MERGE:
             rows[name] = merge.reduceat(both[name], begin)
         return rows
