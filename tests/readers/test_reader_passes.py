@@ -12,7 +12,7 @@ from understudy.darshanlog import open_log
 from understudy.inference.steps import skews
 from understudy.inference.steps.overwritten_files import passes_of
 from understudy.inference.steps.passes import Segments, grows
-from understudy.inference.streams.file_series import Cell, DumpFacts, Series
+from understudy.inference.streams.file_series import Cell, DumpFacts, RankSpans, Series
 from understudy.inference.streams.stream_grouping import Draft
 
 STRIDES = [0, 400, 800, 100, 500, 900]
@@ -69,7 +69,7 @@ def skew(starts_s: np.ndarray, length_s: float, *limit: int) -> tuple[tuple[int,
     facts = DumpFacts(cells={((), 0): cell}, start_s=5.0, end_s=5.0 + length_s)
     named = {"template": b"f", "stem": b"f", "key": ((0,),), "fixed": (), "write": True}
     how = {"method": "posix", "collective": False, "synced": False, "transfer_bytes": 1}
-    series = Series(**named, **how, corrected=False, rank_spans=(), dumps=[facts])  # type: ignore[arg-type]
+    series = Series(**named, **how, corrected=False, rank_spans=RankSpans(), dumps=[facts])  # type: ignore[arg-type]
     return skews.of_dump(Draft(series=[series]), 0, *limit)
 
 

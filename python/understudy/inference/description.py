@@ -9,6 +9,8 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 from operator import gt, lt
 
+import numpy as np
+
 from understudy.contracts.workload import Dump, Operation, Pattern, Provenance
 from understudy.inference.calls.interleaved_columns import Key, Strands
 from understudy.inference.calls.operations import Idle
@@ -318,11 +320,8 @@ class Composer:
         if len(spans) < 2:
             return "shared", None
         count = len(spans)
-        inside = all(
-            first * count // ranks == last * count // ranks == k
-            for k, (first, last) in enumerate(spans)
-        )
-        single = all(first == last for first, last in spans)
+        inside = bool((spans.ranks * count // ranks == np.arange(count)).all())
+        single = bool((spans.ranks[0] == spans.ranks[1]).all())
         if count == ranks or (single and not inside):
             return "file-per-process", None
         if not inside:

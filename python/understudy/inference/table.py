@@ -98,7 +98,7 @@ def sorting(ids: npt.NDArray[Any]) -> npt.NDArray[np.intp]:
     return np.argsort(ids, kind="stable") if (sorted_ids[1:] == sorted_ids[:-1]).any() else order
 
 
-def different(ids: Ids) -> bool:
+def different(ids: npt.NDArray[Any]) -> bool:
     """True if all ids are different."""
     sorted_ids = np.sort(ids)
     return not (sorted_ids[1:] == sorted_ids[:-1]).any()

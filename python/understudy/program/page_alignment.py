@@ -21,6 +21,8 @@ class Places:
 
     def spread(self, step: int, times: int) -> "Places | None":
         """Each of them so many times, with so many bytes from one to the next; None: too many."""
+        if times == 1:
+            return self
         period = PAGE // math.gcd(step, PAGE)
         passes, rest = divmod(times, period)
         numbers = np.arange(min(times, period))

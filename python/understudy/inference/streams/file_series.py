@@ -18,7 +18,7 @@ from understudy.inference.calls.transfers import Tally
 from understudy.inference.names.filename_numbers import MAX_VALUES, Spans, roles_of
 from understudy.inference.names.name_templates import Templates, own_number
 from understudy.inference.names.nameless_files import NUMBERS, Nameless
-from understudy.inference.table import ALL_RANKS, BURST, METHODS, Rows
+from understudy.inference.table import ALL_RANKS, BURST, METHODS, Rows, different
 
 CELLS = 4_000_000  # numbers (dumps x ranks) kept per family: 32 MB
 # Share of the rest between dumps from which on a rest within one is of that kind.
@@ -98,6 +98,27 @@ class DumpFacts:
         return sum(c.bytes for c in self.cells.values())
 
 
+@dataclass(frozen=True, slots=True)
+class RankSpans:
+    """First and last rank of each of some files, in order, as the bytes of i8 [files, 2]: a job
+    can have a file of each of millions of processes."""
+
+    data: bytes = b""
+
+    @classmethod
+    def of(cls, first: npt.NDArray[np.int64], last: npt.NDArray[np.int64]) -> "RankSpans":
+        """Those of files in any order."""
+        return cls(np.column_stack([first, last])[np.lexsort((last, first))].tobytes())
+
+    def __len__(self) -> int:
+        return len(self.data) // 16
+
+    @property
+    def ranks(self) -> npt.NDArray[np.int64]:
+        """First and last ranks: i8 [2, files]."""
+        return np.frombuffer(self.data, np.int64).reshape(-1, 2).T
+
+
 @dataclass(slots=True)
 class Series:
     """Dumps of one kind of file, in the order of time."""
@@ -112,9 +133,7 @@ class Series:
     synced: bool
     transfer_bytes: int
     corrected: bool  # some bytes are not those of the counter
-    rank_spans: tuple[
-        tuple[int, int], ...
-    ]  # first and last rank of each file where files differ by rank
+    rank_spans: RankSpans  # of each file, where files differ by rank
     dumps: list[DumpFacts]
     counted: tuple[int, ...] = ()  # which of the numbers count dumps
     ranked: tuple[int, ...] = ()  # and which ranks
@@ -410,11 +429,10 @@ def _start(cells: dict[tuple[tuple[int, ...], int], Cell]) -> float:
 
 def _series(name: bytes, write: bool, method: str, family: _Family, ranks: int) -> Series:
     order = sorted(family.dumps, key=lambda k: _start(family.dumps[k]))
-    spans: list[tuple[int, int]] = []
+    spans = RankSpans()
     if places := family.places("rank"):
         of_files = max((family.spans[i].rows for i in places), key=len)
-        pairs = zip(of_files["first_rank"].tolist(), of_files["last_rank"].tolist(), strict=True)
-        spans = sorted(pairs)
+        spans = RankSpans.of(of_files["first_rank"], of_files["last_rank"])
     elif family.places("serial", "burst", "item") and family.bins == ranks:
         spans = _own_files(family)
     counted = family.places("dump")
@@ -435,31 +453,31 @@ def _series(name: bytes, write: bool, method: str, family: _Family, ranks: int) 
         synced=synced,
         transfer_bytes=transfer,
         corrected=family.corrected,
-        rank_spans=tuple(spans),
+        rank_spans=spans,
         dumps=[DumpFacts.of(family.dumps[k]) for k in order],
         counted=tuple(counted),
         ranked=tuple(family.places("rank")),
     )
 
 
-def _own_files(family: _Family) -> list[tuple[int, int]]:
+def _own_files(family: _Family) -> RankSpans:
     """The ranks, if each has files of its own in every dump whose numbers are only serial; their
     cells are then merged."""
-    ranks: set[int] = set()
+    ranks = np.empty(0, np.int64)
     for cells in family.dumps.values():
         owners = [
             np.flatnonzero(c.rank_bytes)
             for c in cells.values()
             if c.rank_bytes is not None and not c.shared_bytes
         ]
-        owning_ranks = [int(n) for owner in owners for n in owner]
+        owning_ranks = np.concatenate([ranks[:0], *owners])
         files = sum(c.files for c in cells.values())
         counts = len(owners) == len(cells) and files >= len(owning_ranks) > 1
-        if not counts or len(set(owning_ranks)) != len(owning_ranks):
-            return []
-        ranks.update(owning_ranks)
+        if not counts or not different(owning_ranks):
+            return RankSpans()
+        ranks = np.union1d(ranks, owning_ranks)
     family.dumps = {key: _merged(cells) for key, cells in family.dumps.items()}
-    return [(r, r) for r in sorted(ranks)]
+    return RankSpans.of(ranks, ranks)
 
 
 def _merged(

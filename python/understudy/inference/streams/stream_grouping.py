@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from understudy.contracts.workload import Lookups, Order
 from understudy.inference import constants as levels
-from understudy.inference.streams.file_series import NEXT, Series
+from understudy.inference.streams.file_series import NEXT, RankSpans, Series
 from understudy.inference.streams.scratch_dumps import ScratchDump
 from understudy.inference.table import LONG
 
@@ -65,7 +65,7 @@ class Draft:
         return self.series[0].method
 
     @property
-    def spans(self) -> tuple[tuple[int, int], ...]:
+    def spans(self) -> RankSpans:
         return max((s.rank_spans for s in self.series), key=len)
 
     @property
