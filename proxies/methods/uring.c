@@ -607,7 +607,7 @@ static void uring_sync(struct und_file *file)
 
 static void close_descriptor(const struct und_file *file, const struct descriptor *descriptor)
 {
-    const int none = -1;
+    int none = -1;
     if (descriptor->slot >= 0) {
         if (io_uring_register_files_update(&queue.ring, (unsigned)descriptor->slot, &none, 1) != 1)
             UND_DIE("uring: cannot take %s from the registered files", file->path);

@@ -3,7 +3,8 @@
  * or does not answer.
  *
  *   FAULT_CALL   close, create, mkdir, open, read, rename, rmdir, seek, stat, statfs, sync, truncate, unlink or write,
- *                whichever function of the C library makes it; look: a stat of a name, as libraries make it
+ *                whichever function of the C library makes it, and read, sync and write also where they are queued to
+ *                io_uring, which then completes them so; look: a stat of a name, as libraries make it
  *   FAULT_RANK   the rank, or "all"; a process without one, such as a launcher, has no fault
  *   FAULT_UNDER  the folder, absolute and without links
  *   FAULT_NAME   only of a path with this in it; none: of every one
@@ -38,6 +39,13 @@
 #include <sys/uio.h>
 #include <sys/vfs.h>
 #include <unistd.h>
+
+#ifdef UND_HAVE_URING
+/* Some versions declare its files const. */
+#define io_uring_register_files_update io_uring_register_files_update_of_header
+#include <liburing.h>
+#undef io_uring_register_files_update
+#endif
 
 enum { PATH_BYTES = 4096, STREAMS = 256 };
 
@@ -132,19 +140,24 @@ static void note(const char *call, const char *path)
         syscall(SYS_close, log);
 }
 
-static void hang(void)
+static void be_deaf(void)
 {
     if (getenv("FAULT_DEAF")) {
         sigset_t all;
         sigfillset(&all);
         sigprocmask(SIG_BLOCK, &all, NULL);
     }
+}
+
+static void hang(void)
+{
+    be_deaf();
     for (;;)
         pause();
 }
 
-/* Is it the turn of this call? Then errno is set, or it does not return. */
-static bool strikes(const char *call, const char *path)
+/* Is it the turn of this call? */
+static bool is_turn(const char *call, const char *path)
 {
     if (!plan.on || strcmp(call, plan.call) != 0 || !is_below(path) || (plan.name && !strstr(path, plan.name)) ||
         (plan.end && !ends(path, plan.end)))
@@ -153,6 +166,14 @@ static bool strikes(const char *call, const char *path)
     if (number < plan.turn || (number > plan.turn && !plan.keeps && !is_error("short")))
         return false;
     note(call, path);
+    return true;
+}
+
+/* Where it is the turn of this call, errno is set, or it does not return. */
+static bool strikes(const char *call, const char *path)
+{
+    if (!is_turn(call, path))
+        return false;
     if (is_error("hang"))
         hang();
     errno = is_error("short") ? ENOSPC : (int)strtol(plan.error, NULL, 10);
@@ -581,3 +602,116 @@ FILE *fdopen(int descriptor, const char *mode)
     }
 FILENO(fileno)
 FILENO(fileno_unlocked)
+
+#ifdef UND_HAVE_URING
+/* ---- io_uring: what is queued is changed before it is submitted, and what it gave before it is taken ---- */
+
+enum { COMPLETIONS = 4096, SLOTS = 1024 };
+
+static int registered[SLOTS];
+static struct {
+    bool used;
+    __u64 user;
+    int result;
+    unsigned char *flipped; /* the byte that is wrong, whatever the result; NULL: none */
+} completions[COMPLETIONS];
+
+int io_uring_register_files_update(struct io_uring *ring, unsigned first, const int *files, unsigned count);
+int io_uring_register_files_update(struct io_uring *ring, unsigned first, const int *files, unsigned count)
+{
+    HIDDEN(int, "io_uring_register_files_update", (struct io_uring *, unsigned, const int *, unsigned));
+    for (unsigned i = 0; i < count && first + i < SLOTS; ++i)
+        registered[first + i] = files[i];
+    return real(ring, first, files, count);
+}
+
+static void complete(const struct io_uring_sqe *entry, int result, unsigned char *flipped)
+{
+    int c = 0;
+    while (c < COMPLETIONS - 1 && completions[c].used)
+        ++c;
+    completions[c].used = true;
+    completions[c].user = entry->user_data;
+    completions[c].result = result;
+    completions[c].flipped = flipped;
+}
+
+/* Another operation in the place of the one that is queued. */
+static void replace(struct io_uring_sqe *entry, bool ends)
+{
+    static int ends_of_pipe[2] = {-1, -1};
+    const struct io_uring_sqe old = *entry;
+    if (ends) {
+        io_uring_prep_nop(entry);
+    } else {
+        be_deaf();
+        if (ends_of_pipe[0] < 0 && pipe(ends_of_pipe) != 0)
+            abort();
+        io_uring_prep_poll_add(entry, ends_of_pipe[0], 1 /* POLLIN */);
+    }
+    entry->user_data = old.user_data;
+    entry->flags = old.flags & (unsigned char)~IOSQE_FIXED_FILE;
+}
+
+static void change(struct io_uring_sqe *entry)
+{
+    const bool writes = entry->opcode == IORING_OP_WRITE || entry->opcode == IORING_OP_WRITE_FIXED;
+    const bool reads = entry->opcode == IORING_OP_READ || entry->opcode == IORING_OP_READ_FIXED;
+    const char *call = writes ? "write" : reads ? "read" : entry->opcode == IORING_OP_FSYNC ? "sync" : NULL;
+    char path[PATH_BYTES];
+    if (!call || strcmp(call, plan.call) != 0)
+        return;
+    const int descriptor = entry->flags & IOSQE_FIXED_FILE ? registered[entry->fd] : entry->fd;
+    const long before = calls;
+    if (!path_of(descriptor, path) || !is_turn(call, path))
+        return;
+    const bool first = before + 1 == plan.turn && entry->len > 1;
+    if (is_error("flip")) {
+        complete(entry, 0, (unsigned char *)(size_t)entry->addr);
+    } else if (is_error("hang")) {
+        replace(entry, false);
+    } else if (is_error("short") && (first || reads)) {
+        entry->len = first ? entry->len / 2 : entry->len;
+    } else {
+        const int error = is_error("short") ? ENOSPC : is_error("nothing") ? 0 : (int)strtol(plan.error, NULL, 10);
+        complete(entry, -error, NULL);
+        replace(entry, true);
+    }
+}
+
+static void change_queued(struct io_uring *ring)
+{
+    for (unsigned e = ring->sq.sqe_head; plan.on && e != ring->sq.sqe_tail; ++e)
+        change(&ring->sq.sqes[e & *ring->sq.kring_mask]);
+}
+
+int io_uring_submit(struct io_uring *ring)
+{
+    HIDDEN(int, "io_uring_submit", (struct io_uring *));
+    change_queued(ring);
+    return real(ring);
+}
+
+int io_uring_submit_and_wait(struct io_uring *ring, unsigned count)
+{
+    HIDDEN(int, "io_uring_submit_and_wait", (struct io_uring *, unsigned));
+    change_queued(ring);
+    return real(ring, count);
+}
+
+unsigned io_uring_peek_batch_cqe(struct io_uring *ring, struct io_uring_cqe **entries, unsigned most)
+{
+    HIDDEN(unsigned, "io_uring_peek_batch_cqe", (struct io_uring *, struct io_uring_cqe **, unsigned));
+    const unsigned count = real(ring, entries, most);
+    for (unsigned e = 0; plan.on && e < count; ++e)
+        for (int c = 0; c < COMPLETIONS; ++c)
+            if (completions[c].used && completions[c].user == entries[e]->user_data) {
+                completions[c].used = false;
+                if (completions[c].flipped)
+                    *completions[c].flipped ^= 1;
+                else
+                    entries[e]->res = completions[c].result;
+            }
+    return count;
+}
+#endif

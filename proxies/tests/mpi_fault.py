@@ -26,6 +26,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from mpi_support import (
+    BYTE_METHODS,
     FILE_METHODS,
     STEP_METHODS,
     Json,
@@ -47,6 +48,7 @@ from mpi_support import (
 )
 
 LIMIT_S, WATCHDOG_S = 60, 4
+DEPTH = ["-m", "uring.depth=4"]
 SEED, SAMPLE = 39, 30
 
 # What fails with what, and whether it goes on failing: a full storage does, a broken wire may not.
@@ -149,6 +151,8 @@ def described(entry: Entry) -> Json:
     data = variable("data", [512 * entry.ranks])  # two transfers of each
     keys: Json = {"operation": "read"} if entry.call == "read" else {"sync": entry.sync}
     keys |= {"files": "rewrite"} if entry.call == "truncate" else {}
+    if (entry.call, entry.method) == ("sync", "uring"):  # behind transfers in flight
+        keys |= {"sync_bytes": 2048}
     keys |= {"method": entry.method, "transfer_bytes": 2048}
     dumps = [dump(0.0, data), dump(0.01, data)]
     return workload(stream("field", **keys, dumps=dumps), ranks=entry.ranks)
@@ -229,6 +233,7 @@ def play(player: Player, entry: Entry) -> tuple[bool, list[str], str]:
     path = alone.describe(described(entry))
     others = files_below(folder)
     arguments = ["-w", path, "-o", "data", "-O", "result.json", *["--verify"] * entry.verify]
+    arguments += DEPTH if entry.method == "uring" else []
     if entry.call == "unlink":  # the next repetition would find the file
         arguments += ["-i", "2"]
     if entry.error == "hang":
@@ -277,7 +282,7 @@ def some_of_the_table(player: Player) -> None:
 def wrong_reads(player: Player) -> None:
     """A bit that is wrong in the one read that is timed, and in none after it, is seen; a read of
     half of its bytes, as on NFS behind a signal, is no error."""
-    cases = [("flip", method, 1, 1) for method in ("posix", "stdio", "mpiio")]
+    cases = [("flip", method, 1, 1) for method in player.methods(BYTE_METHODS)]
     cases += [
         ("short", method, ranks, turn)
         for method, ranks, turn in itertools.product(FILE_METHODS, (1, 4), (1, 2, 3))
@@ -293,7 +298,9 @@ def wrong_reads(player: Player) -> None:
             "UND_FAULT", "FAULT", **variables, NAME="/data/field", TURN=turn
         )
         path = player.describe(described(entry))
-        outcome = faulty.run(ranks, "-w", path, "-o", "data", "-O", "result.json", "--verify")
+        more = DEPTH if method == "uring" else []
+        command = ("-w", path, "-o", "data", "-O", "result.json", "--verify", *more)
+        outcome = faulty.run(ranks, *command)
         equal(outcome.status, int(error == "flip"), f"{entry.name}: {outcome.err}")
         for words in ("verification: 1 of", "data/field.000000: byte 0 ") * (error == "flip"):
             expect(words in outcome.err, f"{entry.name}: {outcome.err}")

@@ -261,7 +261,7 @@ def storms(player: Player, method: str) -> None:
 def flushes(player: Player) -> None:
     """Files are flushed after so many bytes of a rank, as part of the write phase."""
     described = flood(dump(0.0, rows("v", [RANKS * 10, 500])), sync_bytes=1200)
-    for method in BYTE_METHODS:
+    for method in player.methods(BYTE_METHODS):
         row = dumps_of(player.play(described, "-a", method, "--verify"))[0]
         # After the third file of 500 bytes, the sixth and the ninth of each rank.
         equal(phases_of(row)["write"], RANKS * (10 + 3), f"{method}: calls")

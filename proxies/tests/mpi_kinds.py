@@ -216,7 +216,7 @@ def parts_stay(player: Player) -> None:
     equal(result["repetitions"][0]["streams"][2]["name"], "r-restart")
     words = ("overwrites that dump later, expected 1 to 1",)
     cannot(player, described, *restart, "--restart-dump", 0, words=words)
-    for method in BYTE_METHODS:
+    for method in player.methods(BYTE_METHODS):
         keys = {"method": method, "dumps": dumps_named("series"), "files": "rewrite"}
         backed = stream("s", **keys, removes=True, backup=True)
         both = workload(backed, stream("more", **keys, extends="s"))

@@ -15,6 +15,7 @@ from functools import partial
 from pathlib import Path
 
 from mpi_support import (
+    BYTE_METHODS,
     EVEN,
     FILE_METHODS,
     SUFFIXES,
@@ -36,7 +37,7 @@ from mpi_support import (
 )
 
 FIRST, SECOND = "field.000000.f0", "field.000001.f0"
-OPENED = ("posix", "stdio", "mpiio", "hdf5")  # whose files are opened again
+OPENED = ("posix", "stdio", "mpiio", "hdf5", "uring")  # whose files are opened again
 SUBFILES = ("-a", "adios", "-m", "adios.method=POSIX")
 NAMES = (FIRST, SECOND, "field.000000.f1", "field.000001.f1")
 
@@ -327,7 +328,8 @@ def in_between(
 
 def opened_again_in_between(player: Player) -> None:
     """What takes the place of a file of the run after the last look at it is not written to."""
-    for method, files in itertools.product(("posix", "stdio", "mpiio"), ("rewrite", "update")):
+    methods = player.methods(BYTE_METHODS)
+    for method, files in itertools.product(methods, ("rewrite", "update")):
         for link, rank in ((True, 0), (True, 1), (False, int(files == "update"))):
             workload = timed([0, 0.1], "shared")
             workload["streams"][0] |= {"files": files, "names": 1}

@@ -184,7 +184,7 @@ def informs_without_mpi(player: Player) -> None:
 
 def finds_wrong_bytes(player: Player) -> None:
     """--verify notices one flipped byte, says where, and the run fails."""
-    for method in ("posix", "mpiio"):
+    for method in player.methods(["posix", "mpiio", "uring"]):
         outcome = disturbed(
             player,
             lambda p, _: flip(p.data / "field.000000.f0", 5000),

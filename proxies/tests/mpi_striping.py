@@ -24,7 +24,7 @@ from mpi_support import (
 
 MIB = 1 << 20
 KINDS = ("lustre", "lustre-composite", "lustre-ioctl", "ceph", "beegfs")
-METHODS = ("posix", "mpiio", "hdf5")
+METHODS = ("posix", "mpiio", "hdf5", "uring")
 BACKENDS = {kind: kind.partition("-")[0] for kind in KINDS}
 DEFAULTS = {"lustre": (1, MIB), "ceph": (1, 4 * MIB), "beegfs": (1, MIB // 2)}
 LAYOUT = ("--stripe-count", 4, "--stripe-size", 2 * MIB)

@@ -1,6 +1,7 @@
 """Runs the player for tests; states, independently of it, what a workload must leave behind."""
 
 import copy
+import ctypes
 import hashlib
 import itertools
 import json
@@ -34,7 +35,12 @@ SOURCES = sorted([*ROOT.glob("proxies/methods/*.c"), *ROOT.glob("studies/*/metho
 METHODS = sorted(path.stem for path in SOURCES)
 FILE_METHODS = [method for method in METHODS if method != "null"]
 STEP_METHODS = ("adios", "adios2")  # whose libraries keep a step until it ends
-BYTE_METHODS = ("posix", "stdio", "mpiio")  # whose files hold the payload and nothing else
+BYTE_METHODS = (
+    "posix",
+    "stdio",
+    "mpiio",
+    "uring",
+)  # whose files hold the payload and nothing else
 # Of the names of a method's files, by its own row.
 SUFFIXES = {
     path.stem: match[1]
@@ -570,18 +576,42 @@ def ranks_below(player: Player, launcher: int) -> dict[int, int]:
 # -- what a machine lacks -------------------------------------------------------------------------
 
 
-def configured_methods() -> list[str]:
+LIBRARIES = {"adios": "ADIOS 1.13", "adios2": "ADIOS2", "hdf5": "parallel HDF5"}
+LIBRARIES |= {"uring": "liburing"}
+
+
+def methods_with_libraries() -> list[str]:
     """The methods whose libraries CMake found; ctest passes them on."""
     names = os.environ.get("UND_METHODS", "").split()
     expect(bool(names), "UND_METHODS is not set; ctest sets it")
     return names
 
 
+@cache
+def io_uring_works() -> bool:
+    """Whether the system lets this process set up an io_uring, asked without liburing."""
+    io_uring_setup, parameters = 425, ctypes.create_string_buffer(120)
+    descriptor = ctypes.CDLL(None, use_errno=True).syscall(io_uring_setup, 1, parameters)
+    if descriptor >= 0:
+        os.close(descriptor)
+    return bool(descriptor >= 0)
+
+
+def configured_methods() -> list[str]:
+    """The methods whose libraries CMake found, and that the system permits."""
+    names = methods_with_libraries()
+    return [name for name in names if name != "uring" or io_uring_works()]
+
+
 def need_method(method: str) -> None:
-    """Skips the case where the build was configured without the method."""
-    if method not in configured_methods():
-        need = {"adios": "ADIOS 1.13", "adios2": "ADIOS2", "hdf5": "parallel HDF5"}[method]
-        raise Skip(need, f"CMake found no library for the method {method}")
+    """Skips the case where the build lacks the method, or the system forbids it."""
+    if method in configured_methods():
+        return
+    lacks_library = method not in methods_with_libraries()
+    missing = [LIBRARIES[method]] if lacks_library else []
+    missing += ["io_uring"] if method == "uring" and not io_uring_works() else []
+    why = "CMake found no library for" if lacks_library else "the system forbids"
+    raise Skip(", ".join(missing), f"{why} the method {method}")
 
 
 def data_of(path: Path) -> Path:
