@@ -12,7 +12,7 @@
  *   FAULT_TURN   the call with this number, from 1; each rank counts on its own
  *   FAULT_KEEPS  if set, also those after it
  *   FAULT_ERROR  number of the error; "hang": the call does not return; "short": a write or read moves half, and the
- *                writes after it fail, since the storage is full; "flip": a read gives one bit wrong;
+ *                writes after it fail, since the storage is full; "half": it moves half, and nothing fails; "flip": a read gives one bit wrong;
  *                "nothing": a read gives no byte
  *   FAULT_DEAF   if set, no signal reaches the rank that hangs, as in the kernel
  *   FAULT_FULL   if set, the storage says that it is full, on all ranks and whatever fails, but for the question
@@ -197,6 +197,11 @@ static bool strikes_at(const char *call, int directory, const char *name)
 
 /* ---- Bytes ---- */
 
+static bool is_partial(void)
+{
+    return is_error("short") || is_error("half");
+}
+
 /* How many of the bytes of this write or read are moved; -1: none, with errno. */
 static ssize_t moves(const char *call, int descriptor, size_t bytes)
 {
@@ -207,7 +212,7 @@ static ssize_t moves(const char *call, int descriptor, size_t bytes)
     if (is_error("nothing"))
         return 0;
     const bool first = before + 1 == plan.turn && bytes > 1;
-    if (!is_error("short") || (!first && strcmp(call, "read") != 0))
+    if (!is_partial() || (!first && strcmp(call, "read") != 0))
         return -1;
     errno = code;
     return (ssize_t)(first ? bytes / 2 : bytes);
@@ -670,7 +675,7 @@ static void change(struct io_uring_sqe *entry)
         complete(entry, 0, (unsigned char *)(size_t)entry->addr);
     } else if (is_error("hang")) {
         replace(entry, false);
-    } else if (is_error("short") && (first || reads)) {
+    } else if (is_partial() && (first || reads)) {
         entry->len = first ? entry->len / 2 : entry->len;
     } else {
         const int error = is_error("short") ? ENOSPC : is_error("nothing") ? 0 : (int)strtol(plan.error, NULL, 10);

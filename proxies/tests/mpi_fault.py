@@ -307,6 +307,26 @@ def wrong_reads(player: Player) -> None:
         player.clear()
 
 
+def short_writes_go_on(player: Player) -> None:
+    """A write of half of its bytes is followed by the rest, and flushes come behind that."""
+    for method, ranks, turn in itertools.product(player.methods(BYTE_METHODS), (1, 4), (1, 2)):
+        variables = {"CALL": "write", "ERROR": "half", "RANK": 0, "TURN": turn}
+        variables |= {"UNDER": player.folder.resolve(), "NAME": "/data/field"}
+        faulty = player.preloading("UND_FAULT", "FAULT", **variables)
+        data = variable("data", [512 * ranks])
+        keys = {
+            "method": method,
+            "transfer_bytes": 2048,
+            "sync_bytes": 4096,
+            "dumps": [dump(0.0, data)],
+        }
+        path = player.describe(workload(stream("field", **keys), ranks=ranks))
+        command = ("-w", path, "-o", "data", "-O", "result.json", "--verify", *DEPTH)
+        outcome = faulty.run(ranks, *command[: -len(DEPTH)] if method != "uring" else command)
+        equal(outcome.status, 0, f"{method}, {ranks} ranks, {turn}: {outcome.err}")
+        player.clear()
+
+
 def stopped_run_leaves_no_part(player: Player) -> None:
     """A signal comes, and the files cannot be removed: the unfinished result can."""
     variables = {"CALL": "unlink", "ERROR": "hang", "RANK": 0, "UNDER": player.folder.resolve()}
@@ -321,7 +341,7 @@ def stopped_run_leaves_no_part(player: Player) -> None:
     equal(left, ["workload.json"], "left")
 
 
-CASES = named(some_of_the_table, wrong_reads, stopped_run_leaves_no_part)
+CASES = named(some_of_the_table, wrong_reads, short_writes_go_on, stopped_run_leaves_no_part)
 
 
 def run_table(program: str, mpiexec: str, base: str, *words: str) -> int:

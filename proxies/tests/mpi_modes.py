@@ -230,17 +230,18 @@ def hdf5_turns(player: Player) -> None:
 
 
 def direct(player: Player, layout: str) -> None:
-    """posix.direct: the same bytes as through the cache, by calls with O_DIRECT."""
+    """METHOD.direct: the same bytes as through the cache, by calls with O_DIRECT."""
     need_direct_io(player.folder)
+    methods = player.methods(["posix", "uring"])
     for files, turn in (("new", False), ("append", False), ("new", True)):
         if turn and layout == "file-per-process":
             continue
         row = one_stream(layout, files=files, turns=turn, transfer_bytes=10000)
         contents = set()
-        for choice in ("yes", "read", "no"):
-            result, kept = player.kept(
-                row, "--verify", "--restart", "-m", f"posix.direct={choice}"
-            )
+        for method, choice in (*itertools.product(methods, ("yes", "read")), ("posix", "no")):
+            options = ("-a", method, "-m", f"{method}.direct={choice}")
+            options += ("-m", "uring.depth=8") if method == "uring" else ()
+            result, kept = player.kept(row, "--verify", "--restart", *options)
             verified(result, payload(row))
             contents.add(tuple(kept.items()))
         equal(len(contents), 1, "contents")
@@ -358,13 +359,15 @@ def no_direct_io(player: Player) -> None:
     # The first open of the probe creates it, the second asks for O_DIRECT.
     options = ("-P", ".direct", "-e", "inject=openat:error=EINVAL:when=2")
     path = player.describe(sample("single"))
-    command = ("-w", path, "-o", "data", "-m", "posix.direct=read")
-    outcome = traced(player, "openat", *options).run(0, *command)
-    expect("INJECTED" in str(traces(player)), f"no error: {outcome.err}")
-    equal(outcome.status, 2, outcome.err)
-    words = "--method-option posix.direct=read: the file system of data cannot bypass the cache"
-    expect(words in outcome.message(), outcome.err)
-    equal(sorted(p.name for p in player.folder.iterdir()), ["script", "workload.json"], "left")
+    for method in player.methods(["posix", "uring"]):
+        command = ("-w", path, "-o", "data", "-a", method, "-m", f"{method}.direct=read")
+        outcome = traced(player, "openat", *options).run(0, *command)
+        expect("INJECTED" in str(traces(player)), f"no error: {outcome.err}")
+        equal(outcome.status, 2, outcome.err)
+        words = f"--method-option {method}.direct=read: the file system of data cannot bypass"
+        expect(words in outcome.message(), outcome.err)
+        names = sorted(p.name for p in player.folder.iterdir())
+        equal(names, ["script", "workload.json"], "left")
 
 
 def restarts(player: Player, method: str) -> None:
@@ -513,6 +516,8 @@ def lists_options(player: Player) -> None:
     outcome = player.run(0, "--list", "-v")
     expect(outcome.status == 0, outcome.err)
     names = ["posix.direct=no|read|yes", "stdio.buffer=BYTES"]
+    if player.methods(["uring"]):
+        names += ["uring.depth=N", "uring.direct=no|read|yes", "uring.sqpoll=no|yes"]
     if player.methods(["hdf5"]):
         names += ["hdf5.alignment=BYTES", "hdf5.chunk=BYTES", "hdf5.deflate=N", "hdf5.shuffle="]
         names += ["hdf5.libver=", "hdf5.collective_metadata=", "hdf5.flush=state|never"]

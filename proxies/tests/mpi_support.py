@@ -6,6 +6,7 @@ import hashlib
 import itertools
 import json
 import math
+import mmap
 import os
 import re
 import shutil
@@ -35,12 +36,8 @@ SOURCES = sorted([*ROOT.glob("proxies/methods/*.c"), *ROOT.glob("studies/*/metho
 METHODS = sorted(path.stem for path in SOURCES)
 FILE_METHODS = [method for method in METHODS if method != "null"]
 STEP_METHODS = ("adios", "adios2")  # whose libraries keep a step until it ends
-BYTE_METHODS = (
-    "posix",
-    "stdio",
-    "mpiio",
-    "uring",
-)  # whose files hold the payload and nothing else
+# Whose files hold the payload and nothing else.
+BYTE_METHODS = ("posix", "stdio", "mpiio", "uring")
 # Of the names of a method's files, by its own row.
 SUFFIXES = {
     path.stem: match[1]
@@ -657,6 +654,19 @@ def need_direct_io(folder: Path) -> None:
         raise Skip("O_DIRECT", f"no file of {folder} can be opened so: {error.strerror}") from None
     finally:
         file.unlink(missing_ok=True)
+
+
+def resident_bytes(path: Path) -> int:
+    """Bytes of the file in the page cache, in whole pages."""
+    page, size = os.sysconf("SC_PAGESIZE"), path.stat().st_size
+    pages = -(-size // page)
+    resident = (ctypes.c_ubyte * pages)()
+    with path.open("r+b") as file, mmap.mmap(file.fileno(), size) as mapped:
+        first = ctypes.c_char.from_buffer(mapped)
+        code = ctypes.CDLL(None).mincore(ctypes.byref(first), ctypes.c_size_t(size), resident)
+        del first
+    expect(code == 0, f"mincore of {path}")
+    return page * sum(number & 1 for number in resident)
 
 
 # -- results --------------------------------------------------------------------------------------

@@ -37,12 +37,14 @@ def plain(*times_s: float) -> Json:
     return row
 
 
-def hang(player: Player, call: str, turn: int, rank: int = 2, **more: str) -> Outcome:
+def hang(
+    player: Player, call: str, turn: int, *options: str, rank: int = 2, **more: str
+) -> Outcome:
     """A run whose rank does not return from a call; it ends within the time of `Player.run`."""
     under = player.data.resolve()
     variables = {"UNDER": under, "RANK": rank, "CALL": call, "TURN": turn, "ERROR": "hang"}
     hanging = player.preloading("UND_FAULT", "FAULT", **variables | more)
-    outcome = hanging.run(RANKS, "-w", player.describe(plain(0, 0.1)), *TO, 3)
+    outcome = hanging.run(RANKS, "-w", player.describe(plain(0, 0.1)), *TO, 3, *options)
     expect(outcome.status != 0, "status 0")
     return outcome
 
@@ -54,11 +56,15 @@ def places(outcome: Outcome) -> dict[int, tuple[str, str]]:
 
 def says_where_it_hangs(player: Player) -> None:
     """All ranks are there: the one that hangs, and those that wait for it."""
-    for call, turn, operation in (
-        ("write", CALLS + 2, r"write, call 1, \S*field\.000001"),
-        ("sync", 2, r"flush, call \d+, \S*field\.000001"),
-    ):
-        outcome = hang(player, call, turn)
+    cases: list[tuple[str, int, str, tuple[str, ...]]] = [
+        ("write", CALLS + 2, r"write, call 1, \S*field\.000001", ()),
+        ("sync", 2, r"flush, call \d+, \S*field\.000001", ()),
+    ]
+    if player.methods(["uring"]):  # whose next transfer begins when one of two has ended
+        queued = ("-a", "uring", "-m", "uring.depth=2")
+        cases.append(("write", CALLS + 2, r"write, call \d, \S*field\.000001", queued))
+    for call, turn, operation, options in cases:
+        outcome = hang(player, call, turn, *options)
         at = places(outcome)
         equal(set(at), set(range(RANKS)), f"ranks: {outcome.err}")
         expect(at[2][0] == "1" and re.match(operation, at[2][1]) is not None, f"rank 2: {at}")
