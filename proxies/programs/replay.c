@@ -189,36 +189,40 @@ static bool is_permitted(const struct und_run *run, int64_t bytes, struct und_er
 }
 
 /* The result replaces a file of its name: not one that the run reads. */
-static bool result_is_apart(const struct und_options *options, struct und_error *error)
+static bool is_apart(const struct und_options *options, const char *option, const char *output, struct und_error *error)
 {
-    const char *output = options->output;
     struct stat result, input;
     char folder[PATH_MAX];
     if (stat(output, &result) != 0)
         return true;
     if (stat(options->workload, &input) == 0 && input.st_dev == result.st_dev && input.st_ino == result.st_ino)
-        return und_fail(error, "--output %s: is the workload; expected another file", output);
+        return und_fail(error, "%s %s: is the workload; expected another file", option, output);
     const char *slash = strrchr(output, '/');
     snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - output + 1) : 1, slash ? output : ".");
     if (options->restart_from && stat(folder, &result) == 0 && stat(options->restart_from, &input) == 0 &&
         input.st_dev == result.st_dev && input.st_ino == result.st_ino)
-        return und_fail(error, "--output %s: is a file of the run in --restart-from %s; expected another file", output,
-                        options->restart_from);
+        return und_fail(error, "%s %s: is a file of the run in --restart-from %s; expected another file", option,
+                        output, options->restart_from);
     return true;
 }
 
 /* Everything that must be right before the first byte, on rank 0. */
 static bool prepare_on_root(const struct und_run *run, const struct und_options *options,
-                            const struct und_totals *totals, struct und_storage *storage, int *descriptor,
+                            const struct und_totals *totals, struct und_storage *storage, int *descriptors,
                             struct und_error *error)
 {
     if (!und_storage_read(run->plan->directory, storage, error) || !fits(totals, storage, run->plan->directory, error))
         return false;
     und_layout_backend_describe(run->plan->directory, "", storage);
-    if (!result_is_apart(options, error))
+    if (!is_apart(options, "--output", options->output, error) ||
+        (options->time_series && !is_apart(options, "--time-series", options->time_series, error)))
         return false;
-    *descriptor = und_directory_create_result(run->directory, options->output, error);
-    return *descriptor >= 0;
+    descriptors[UND_RESULT] = und_directory_create_output(run->directory, UND_RESULT, options->output, error);
+    if (descriptors[UND_RESULT] < 0 || !options->time_series)
+        return descriptors[UND_RESULT] >= 0;
+    descriptors[UND_TIME_SERIES] =
+        und_directory_create_output(run->directory, UND_TIME_SERIES, options->time_series, error);
+    return descriptors[UND_TIME_SERIES] >= 0;
 }
 
 /* Can the options of the methods be used in the run directory, which this process works in? */
@@ -263,7 +267,10 @@ static void finish_result(const struct und_run *run, const char *output, struct 
 {
     struct und_error error;
     und_result_finish(result, verification, striping);
-    if (!und_directory_publish_result(run->directory, output, &error))
+    const char *series = run->plan->time_series;
+    if (series && !und_directory_publish_output(run->directory, UND_TIME_SERIES, series, &error))
+        UND_DIE("%s", error.text);
+    if (!und_directory_publish_output(run->directory, UND_RESULT, output, &error))
         UND_DIE("%s", error.text);
 }
 
@@ -273,6 +280,7 @@ static bool play_repetitions(const struct und_run *run, const struct und_options
                              struct und_error *error)
 {
     struct und_verification *verification = calloc(1, sizeof *verification);
+    const struct und_taker taker = {und_result_take, und_result_take_series, result};
     int64_t played = 0;
     UND_CHECK(verification, "no memory to verify");
     for (bool removed = true; removed && played < run->plan->repetitions; ++played) {
@@ -280,8 +288,8 @@ static bool play_repetitions(const struct und_run *run, const struct und_options
             und_print(stderr, "understudy: repetition %" PRId64, played);
         if (result)
             und_result_begin(result);
-        removed = und_run_repetition(run, run->plan->keep && played == run->plan->repetitions - 1, und_result_take,
-                                     result, verification, error);
+        removed = und_run_repetition(run, run->plan->keep && played == run->plan->repetitions - 1, &taker, verification,
+                                     error);
         if (result)
             und_result_end(result);
     }
@@ -303,11 +311,11 @@ static int play(struct und_run *run, const struct und_options *options, const st
     const struct und_totals totals = und_totals(run->workload, run->plan);
     struct und_environment environment;
     struct und_storage storage;
-    int descriptor = -1;
+    int descriptors[UND_OUTPUTS] = {-1, -1};
     if (run->plan->only_restarts ? !find_files(run, error) : !make_directory(run, error))
         return USAGE_ERROR;
     und_environment_read(run->comm, &environment);
-    if (!und_agree(run->rank != 0 || prepare_on_root(run, options, &totals, &storage, &descriptor, error), run->comm,
+    if (!und_agree(run->rank != 0 || prepare_on_root(run, options, &totals, &storage, descriptors, error), run->comm,
                    error))
         return USAGE_ERROR;
 
@@ -327,7 +335,7 @@ static int play(struct und_run *run, const struct und_options *options, const st
 
     struct und_result *result = NULL;
     if (run->rank == 0)
-        result = und_result_new(run, options, text->data, text->bytes, &environment, &storage, argc, argv, descriptor,
+        result = und_result_new(run, options, text->data, text->bytes, &environment, &storage, argc, argv, descriptors,
                                 options->output);
     und_environment_free(&environment);
     const bool right = play_repetitions(run, options, result, error);

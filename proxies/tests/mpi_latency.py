@@ -15,15 +15,18 @@ from mpi_support import (
     dumps_of,
     equal,
     expect,
+    finish,
     main,
     named,
     need_injection,
     phases_of,
+    refused,
     sample,
     stream,
     timed,
     traced,
     variable,
+    wait_until,
     workload,
 )
 
@@ -151,9 +154,62 @@ def shows_a_slow_call(player: Player) -> None:
     expect(row["p50_s"] < 0.1 and row["p99_s"] < 0.2, f"others: {row}")
 
 
+def series_of(player: Player, described: Json, *options: object) -> tuple[Json, list[Json]]:
+    """The result, and the lines of its time series."""
+    file = player.folder / "series.jsonl"
+    result = player.play(described, "--time-series", file, *options)
+    lines = file.read_text().splitlines()
+    file.unlink()
+    return result, [json.loads(line) for line in lines]
+
+
+def has_seconds(player: Player) -> None:
+    """Lines of all repetitions, ranks and kinds; their sums are those of the result."""
+    described = timed([0.0, 1.0, 2.5], "shared")
+    described["streams"][0] |= {"role": "checkpoint"}
+    result, lines = series_of(player, described, "-i", 2, "--restart")
+    for repetition in (0, 1):
+        for stream_ in result["repetitions"][repetition]["streams"]:
+            for kind, row in latencies(result, stream_["name"], repetition).items():
+                key = (repetition, stream_["name"], kind)
+                of = [x for x in lines if (x["repetition"], x["stream"], x["operation"]) == key]
+                starts = [x["time_s"] for x in of]
+                equal(starts, sorted(set(starts)), f"{key}: seconds")
+                expect(kind != "write" or {0, 1, 2} <= set(starts), f"{key}: {starts}")
+                equal(sum(x["operations"] for x in of), row["count"], f"{key}: operations")
+                equal(sum(x["bytes"] for x in of), row["bytes"], f"{key}: bytes")
+                equal(max(x["max_s"] for x in of), row["max_s"], f"{key}: maximum")
+                for x in of:
+                    equal((x["interval_s"], x["bytes_per_s"]), (1.0, x["bytes"]), f"{key}: rate")
+                    expect(0 < x["p50_s"] <= x["p99_s"] <= x["max_s"], f"{key}: {x}")
+
+
+def has_the_series_whole(player: Player) -> None:
+    """The file is there when the run has ended well, and nothing of it when it has not."""
+    path = player.describe(timed([0.0, 30.0]))
+    series = player.folder / "series.jsonl"
+    options = ("-w", path, "-o", "data", "--time-series", series)
+    process = player.start(1, *options)
+    wait_until(lambda: any(player.folder.glob("series.jsonl.*.part")), "the series in work")
+    process.terminate()
+    outcome = finish(process)
+    expect(outcome.status != 0, outcome.err)
+    equal([*player.folder.glob("series.*")], [], "left")
+    both = "--time-series and --no-latency exclude each other"
+    refused(player, 1, *options, "--no-latency", words=[both])
+    refused(player, 1, *options, "-O", series, words=["is the file of --output"])
+    series.mkdir()
+    refused(
+        player, 1, *options, words=["--time-series", "expected the name of a file, found a dir"]
+    )
+    series.rmdir()
+    refused(player, 1, *options[:-1], path, words=["--time-series", "is the workload"])
+
+
 CASES = named(
     *(notes_each_call, notes_none, adds_ranks_and_dumps, tells_kinds_apart),
     *(notes_calls_of_the_system, waits_for_what_is_begun, shows_a_slow_call),
+    *(has_seconds, has_the_series_whole),
 )
 
 if __name__ == "__main__":

@@ -53,13 +53,11 @@ void und_ticks_begin(void)
     und_ticks.ns = (uint64_t)(65536.0 * (double)ns / (double)ticks + 0.5);
 }
 
-uint64_t und_latency_upper(int bucket)
+uint64_t und_latency_need(uint64_t operations, double share)
 {
-    if (bucket < 2 * UND_LATENCY_HALF)
-        return (uint64_t)bucket;
-    const int shift = bucket / UND_LATENCY_HALF - 1;
-    const uint64_t part = (uint64_t)(bucket % UND_LATENCY_HALF + UND_LATENCY_HALF);
-    return ((part + 1) << shift) - 1;
+    const double exact = share * (double)operations;
+    const uint64_t need = (uint64_t)exact;
+    return need + ((double)need < exact || need == 0);
 }
 
 uint64_t und_latency_count(const struct und_latency *latency)
@@ -73,10 +71,8 @@ uint64_t und_latency_count(const struct und_latency *latency)
 uint64_t und_latency_quantile(const struct und_latency *latency, double share)
 {
     const uint64_t total = und_latency_count(latency);
+    const uint64_t need = und_latency_need(total, share);
     uint64_t seen = 0;
-    const double exact = share * (double)total;
-    uint64_t need = (uint64_t)exact;
-    need += (double)need < exact || need == 0;
     for (int b = 0; b < UND_LATENCY_BUCKETS && total > 0; ++b)
         if ((seen += latency->counts[b]) >= need) {
             const uint64_t upper = und_latency_upper(b);

@@ -10,12 +10,18 @@
 #include <stdint.h>
 #include <time.h>
 
-enum { UND_LATENCY_HALF = 128, UND_LATENCY_BITS = 42, UND_LATENCY_BUCKETS = (UND_LATENCY_BITS - 6) * UND_LATENCY_HALF };
+/* Of the bits of nanoseconds, buckets tell the first and so many behind it apart, up to 2^42 ns. */
+enum { UND_LATENCY_BITS = 7, UND_LATENCY_HALF = 1 << UND_LATENCY_BITS, UND_LATENCY_LONGEST = 42 };
+enum { UND_LATENCY_BUCKETS = (UND_LATENCY_LONGEST - UND_LATENCY_BITS + 1) * UND_LATENCY_HALF };
+
+struct und_series;
 
 struct und_latency {
     uint64_t counts[UND_LATENCY_BUCKETS];
     uint64_t most_ns;
-    int64_t bytes; /* that the operations moved */
+    int64_t bytes;             /* that the operations moved */
+    uint64_t due;              /* ticks at which the series goes on */
+    struct und_series *series; /* the same over time; NULL: not noted */
 };
 
 /* Kinds of operations: data calls, and small files from their open to their close. */
@@ -48,11 +54,23 @@ static inline uint64_t und_ticks_now(void)
     return (uint64_t)time.tv_sec * 1000000000U + (uint64_t)time.tv_nsec;
 }
 
+static inline int und_bucket(uint64_t ns, int bits)
+{
+    const int shift = 63 - bits - __builtin_clzll(ns | ((2U << bits) - 1));
+    return (shift << bits) + (int)(ns >> shift);
+}
+
+/* The largest nanoseconds in it. */
+static inline uint64_t und_bucket_upper(int bucket, int bits)
+{
+    const int shift = bucket < (2 << bits) ? 0 : (bucket >> bits) - 1;
+    return ((uint64_t)(bucket - (shift << bits) + 1) << shift) - 1;
+}
+
 /* The bucket of so many nanoseconds; those above the last bucket are in it. */
 static inline int und_latency_bucket(uint64_t ns)
 {
-    const int shift = 56 - __builtin_clzll(ns | (2 * UND_LATENCY_HALF - 1));
-    const int bucket = shift * UND_LATENCY_HALF + (int)(ns >> shift);
+    const int bucket = und_bucket(ns, UND_LATENCY_BITS);
     return bucket < UND_LATENCY_BUCKETS ? bucket : UND_LATENCY_BUCKETS - 1;
 }
 
@@ -64,8 +82,13 @@ static inline void und_latency_note(struct und_latency *latency, uint64_t ticks)
         latency->most_ns = ns;
 }
 
+/* See series.h; without a series, it sees to it that it is not called again. */
+void und_series_next(struct und_latency *latency);
+
 static inline void und_latency_add(struct und_latency *latency, uint64_t begin, uint64_t end, int64_t bytes)
 {
+    if (end >= latency->due)
+        und_series_next(latency);
     latency->bytes += bytes;
     und_latency_note(latency, end > begin ? end - begin : 0);
 }
@@ -83,10 +106,16 @@ static inline void und_latency_end(struct und_latency *latency, uint64_t begin, 
 }
 
 /* The largest nanoseconds in a bucket. */
-uint64_t und_latency_upper(int bucket);
+static inline uint64_t und_latency_upper(int bucket)
+{
+    return und_bucket_upper(bucket, UND_LATENCY_BITS);
+}
 
 /* Nanoseconds that the share 0 … 1 of the operations took at most, to the bucket's width; 0 without operations. */
 uint64_t und_latency_quantile(const struct und_latency *latency, double share);
+
+/* The operations of the share 0 … 1, at least one. */
+uint64_t und_latency_need(uint64_t operations, double share);
 
 /* Operations in the histogram. */
 uint64_t und_latency_count(const struct und_latency *latency);

@@ -227,6 +227,10 @@ static bool check(const struct und_options *options, struct und_error *error)
         return und_fail(error, "no workload given: expected -w FILE, see --help");
     if (!check_restart(options, error))
         return false;
+    if (options->time_series && options->no_latency)
+        return und_fail(error, "--time-series and --no-latency exclude each other: its lines have latencies");
+    if (options->time_series && strcmp(options->time_series, options->output) == 0)
+        return und_fail(error, "--time-series %s: is the file of --output; expected another", options->time_series);
     if (!options->directory && !options->restart_from && !options->dry_run)
         return und_fail(error, "no directory given: expected -o DIR, see --help");
     for (int i = 0; i < ROWS; ++i)

@@ -439,6 +439,7 @@ static bool fill(const struct und_workload *workload, const struct und_options *
     plan->drop_cache = options->drop_cache;
     plan->verbose = options->verbose;
     plan->latency = !options->no_latency;
+    plan->time_series = options->time_series;
     plan->compute = options->compute < 0 ? workload->compute : (enum und_compute)options->compute;
     plan->shift_ranks = options->shift_ranks;
     plan->seed = (uint64_t)options->seed;

@@ -50,7 +50,8 @@ struct und_plan {
     int64_t repetitions;
     const char *requests, *output; /* a file that tells those of the storage, NULL: none; the result */
     bool keep, verify, drop_cache, verbose;
-    bool latency; /* of each data call is noted */
+    bool latency;            /* of each data call is noted */
+    const char *time_series; /* of them; NULL: none */
     double time_scale;
     bool keep_pauses;         /* of the original, rather than its times */
     enum und_compute compute; /* what fills the time between events */

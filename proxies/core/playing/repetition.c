@@ -3,7 +3,6 @@
 #include "job/agree.h"
 #include "job/die.h"
 #include "playing/caller.h"
-#include "playing/latencies.h"
 #include "playing/pace.h"
 #include "playing/phase.h"
 #include "playing/stream_player.h"
@@ -264,6 +263,7 @@ static void play(const struct und_run *run, struct und_record *records, struct s
     tell_requests(run, "last"); /* a name that cannot be written is known before all is measured */
     tell_requests(run, "first");
     const double zero = und_clock_start(run->comm);
+    und_latencies_start(latencies, zero);
     double end = zero; /* of the event before */
     while (und_schedule_next(run->schedule, &event)) {
         const int at = event.restart ? run->workload->stream_count + event.stream : event.stream;
@@ -294,10 +294,10 @@ static void play(const struct und_run *run, struct und_record *records, struct s
 
 /* Reduces a block of events at a time, so that memory does not grow with dumps times ranks. */
 static void reduce(const struct und_run *run, const struct und_record *records, const struct sizes *sizes,
-                   struct und_latencies *latencies, und_take_outcome *take, void *taker)
+                   struct und_latencies *latencies, const struct und_taker *taker)
 {
     enum { BLOCK = 256 };
-    und_latencies_merge(latencies, run->comm);
+    und_latencies_merge(latencies, run->comm, taker->take_series, taker->taker);
     const int64_t count = run->schedule->count;
     struct und_summary *summaries = und_allocate(BLOCK * UND_PHASES, sizeof *summaries, "the results");
     struct sizes *sums = und_allocate(BLOCK, sizeof *sums, "the results");
@@ -316,7 +316,7 @@ static void reduce(const struct und_run *run, const struct und_record *records, 
                 outcome.took_place[p] = records[(first + e) * UND_PHASES + p].took_place;
                 outcome.bytes += outcome.phases[p].bytes;
             }
-            take(taker, &event, &outcome);
+            taker->take_outcome(taker->taker, &event, &outcome);
         }
     }
     free(summaries);
@@ -346,7 +346,7 @@ static bool drop_files(const struct und_run *run, bool keep, struct und_error *e
     return und_directory_all_removed(run->directory, run->comm, error);
 }
 
-bool und_run_repetition(const struct und_run *run, bool keep, und_take_outcome *take, void *taker,
+bool und_run_repetition(const struct und_run *run, bool keep, const struct und_taker *taker,
                         struct und_verification *verification, struct und_error *error)
 {
     /* Not a byte of them is touched before its dump is played. */
@@ -357,7 +357,7 @@ bool und_run_repetition(const struct und_run *run, bool keep, und_take_outcome *
     struct und_latencies *latencies = und_latencies_new(run);
     und_watch_pause(run->watch, false);
     play(run, records, sizes, latencies, here);
-    reduce(run, records, sizes, latencies, take, taker);
+    reduce(run, records, sizes, latencies, taker);
     und_latencies_free(latencies);
     if (run->plan->verify) {
         verify(run, here);

@@ -2,8 +2,8 @@
 #ifndef UND_REPETITION_H
 #define UND_REPETITION_H
 
-#include "job/latency.h"
 #include "plan/run.h"
+#include "playing/latencies.h"
 
 /* The measurement of one event, over all ranks. */
 struct und_outcome {
@@ -22,10 +22,17 @@ bool und_run_finds_files(const struct und_run *run, struct und_error *error);
 /* Is given one event after the other, in the order of their positions. */
 typedef void und_take_outcome(void *taker, const struct und_event *event, const struct und_outcome *outcome);
 
-/* Plays the schedule once. `take` is called on rank 0, after the last event. Adds to *verification with --verify.
+/* Who takes what was measured, on rank 0 and after the last event. */
+struct und_taker {
+    und_take_outcome *take_outcome;
+    und_take_series *take_series;
+    void *taker;
+};
+
+/* Plays the schedule once. Adds to *verification with --verify.
  * Leaves no files, but with `keep`: false with the error message on every rank where some could not be removed.
  * Collective. */
-bool und_run_repetition(const struct und_run *run, bool keep, und_take_outcome *take, void *taker,
+bool und_run_repetition(const struct und_run *run, bool keep, const struct und_taker *taker,
                         struct und_verification *verification, struct und_error *error);
 
 #endif

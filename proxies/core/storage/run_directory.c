@@ -125,7 +125,9 @@ struct und_directory *und_directory_new(struct und_watch *watch)
 {
     struct und_directory *directory = und_allocate(1, sizeof *directory, "the run directory");
     directory->watch = watch;
-    directory->descriptor = directory->entry.parent = directory->claim.parent = directory->result.parent = -1;
+    directory->descriptor = directory->entry.parent = directory->claim.parent = -1;
+    for (int k = 0; k < UND_OUTPUTS; ++k)
+        directory->outputs[k].parent = -1;
     directory->home = AT_FDCWD;
     snprintf(directory->claim.name, sizeof directory->claim.name, "%s", UND_CLAIM);
     return directory;
@@ -407,8 +409,11 @@ void und_directory_settle(const struct und_directory *directory)
     UND_CHECK(syncfs(directory->descriptor) == 0, "cannot flush the file system of %s", directory->path);
 }
 
-int und_directory_create_result(struct und_directory *directory, const char *output, struct und_error *error)
+int und_directory_create_output(struct und_directory *directory, enum und_output which, const char *output,
+                                struct und_error *error)
 {
+    static const char *const options[UND_OUTPUTS] = {"--output", "--time-series"};
+    struct und_directory_entry *place = &directory->outputs[which];
     struct und_directory_entry beside = {.parent = -1};
     struct stat status;
     if (!open_parent(output, &beside)) {
@@ -416,38 +421,38 @@ int und_directory_create_result(struct und_directory *directory, const char *out
         return -1;
     }
     const bool there = fstatat(beside.parent, beside.name, &status, AT_SYMLINK_NOFOLLOW) == 0;
-    const int length =
-        snprintf(directory->result.name, sizeof directory->result.name, "%.200s.%ld.part", beside.name, (long)getpid());
+    const int length = snprintf(place->name, sizeof place->name, "%.200s.%ld.part", beside.name, (long)getpid());
     int descriptor = -1;
     if (there && !S_ISREG(status.st_mode))
-        und_fail(error, "--output %s: expected the name of a file, found %s", output,
+        und_fail(error, "%s %s: expected the name of a file, found %s", options[which], output,
                  S_ISDIR(status.st_mode)   ? "a directory"
                  : S_ISLNK(status.st_mode) ? "a symbolic link"
                                            : "something else");
     else if (strlen(beside.name) > 200 || length < 0)
-        und_fail(error, "--output %s: the name has more than 200 characters", output);
+        und_fail(error, "%s %s: the name has more than 200 characters", options[which], output);
     else {
         und_stop_hold();
-        descriptor = openat(beside.parent, directory->result.name, CREATE_FILE, 0666);
+        descriptor = openat(beside.parent, place->name, CREATE_FILE, 0666);
         if (descriptor < 0)
             und_fail(error, "cannot write the result %s: %s", output, strerror(errno));
-        directory->result.parent = beside.parent;
+        place->parent = beside.parent;
         if (descriptor >= 0)
-            directory->result.mark = und_identity_mark(descriptor, "");
+            place->mark = und_identity_mark(descriptor, "");
         und_stop_release();
     }
     return descriptor;
 }
 
-bool und_directory_publish_result(struct und_directory *directory, const char *output, struct und_error *error)
+bool und_directory_publish_output(struct und_directory *directory, enum und_output which, const char *output,
+                                  struct und_error *error)
 {
+    struct und_directory_entry *place = &directory->outputs[which];
     const char *slash = strrchr(output, '/');
-    if (!und_identity_matches(directory->result.parent, directory->result.name, directory->result.mark))
-        return und_fail(error, "result: %s is no longer the file that this run created", directory->result.name);
-    if (renameat(directory->result.parent, directory->result.name, directory->result.parent,
-                 slash ? slash + 1 : output) != 0)
-        return und_fail(error, "result: cannot rename %s to %s: %s", directory->result.name, output, strerror(errno));
-    directory->result.mark = 0;
+    if (!und_identity_matches(place->parent, place->name, place->mark))
+        return und_fail(error, "result: %s is no longer the file that this run created", place->name);
+    if (renameat(place->parent, place->name, place->parent, slash ? slash + 1 : output) != 0)
+        return und_fail(error, "result: cannot rename %s to %s: %s", place->name, output, strerror(errno));
+    place->mark = 0;
     return true;
 }
 
@@ -455,12 +460,12 @@ bool und_directory_result_part(const struct und_directory *directory, char *path
                                struct und_identity *identity)
 {
     char link[64];
-    snprintf(link, sizeof link, "/proc/self/fd/%d", directory->result.parent);
-    const ssize_t length = directory->result.mark ? readlink(link, path, size) : -1;
-    if (length < 0 || (size_t)length + 1 + strlen(directory->result.name) >= size)
+    snprintf(link, sizeof link, "/proc/self/fd/%d", directory->outputs[UND_RESULT].parent);
+    const ssize_t length = directory->outputs[UND_RESULT].mark ? readlink(link, path, size) : -1;
+    if (length < 0 || (size_t)length + 1 + strlen(directory->outputs[UND_RESULT].name) >= size)
         return false;
-    snprintf(path + length, size - (size_t)length, "/%s", directory->result.name);
-    return und_identity_read(directory->result.parent, directory->result.name, identity);
+    snprintf(path + length, size - (size_t)length, "/%s", directory->outputs[UND_RESULT].name);
+    return und_identity_read(directory->outputs[UND_RESULT].parent, directory->outputs[UND_RESULT].name, identity);
 }
 
 bool und_directory_is_created(const struct und_directory *directory)
@@ -610,7 +615,8 @@ void und_directory_remove_made(struct und_directory *directory, enum und_removal
 /* Files first, which takes no time: a launcher does not wait long for ranks to end. */
 static void remove_files(struct und_directory *directory)
 {
-    remove_place(directory, &directory->result, 0, directory->result.name);
+    for (int k = 0; k < UND_OUTPUTS; ++k)
+        remove_place(directory, &directory->outputs[k], 0, directory->outputs[k].name);
     und_directory_remove_made(directory, UND_ITS_FILES);
 }
 

@@ -51,6 +51,9 @@ struct und_directory_entry {
     char name[UND_ENTRY_BYTES];
 };
 
+/* What a run leaves: its result, and the time series of its latencies. */
+enum und_output { UND_RESULT, UND_TIME_SERIES, UND_OUTPUTS };
+
 struct und_directory {
     struct und_watch *watch;
     char *path;     /* as the user gives it; NULL: the run has no directory */
@@ -59,7 +62,8 @@ struct und_directory {
     uint64_t mark, device, host;
     int home;    /* where the process worked before it entered the run directory */
     size_t root; /* characters of a path before its name in the working directory */
-    struct und_directory_entry entry /* in its parent */, claim, result /* beside it, until it is published */;
+    struct und_directory_entry entry /* in its parent */, claim;
+    struct und_directory_entry outputs[UND_OUTPUTS]; /* beside these, until they are published */
     const struct und_layout_backend *backend;
     _Atomic(struct und_files *) files;  /* sets of this rank, see files.h */
     struct und_run_tree *trees;         /* see tree.h */
@@ -162,8 +166,10 @@ void und_directory_settle(const struct und_directory *directory);
 
 /* Opens a new file beside the result, for und_directory_publish to rename. The result must be a regular
  * file or not exist. -1 with the error message. */
-int und_directory_create_result(struct und_directory *directory, const char *output, struct und_error *error);
-bool und_directory_publish_result(struct und_directory *directory, const char *output, struct und_error *error);
+int und_directory_create_output(struct und_directory *directory, enum und_output which, const char *output,
+                                struct und_error *error);
+bool und_directory_publish_output(struct und_directory *directory, enum und_output which, const char *output,
+                                  struct und_error *error);
 
 /* Where the result is until it is published: its path, and its identity. */
 bool und_directory_result_part(const struct und_directory *directory, char *path, size_t size,

@@ -3,6 +3,7 @@
 #include "interfaces/mount_json.h"
 #include "job/die.h"
 #include "job/mpi_settings.h"
+#include "storage/run_directory.h"
 #include "text/sha256.h"
 
 #include <inttypes.h>
@@ -16,6 +17,7 @@ struct und_result {
     const struct und_run *run;
     const char *path;
     FILE *file;
+    FILE *series;        /* NULL: none */
     int64_t repetitions; /* begun */
     int stream;          /* that is being written; -1: none */
     bool restart;        /* it is its restart */
@@ -117,7 +119,7 @@ static json_t *environment_of(const struct und_run *run, const struct und_enviro
 
 struct und_result *und_result_new(const struct und_run *run, const struct und_options *options, const char *text,
                                   size_t bytes, const struct und_environment *environment,
-                                  const struct und_storage *storage, int argc, char **argv, int descriptor,
+                                  const struct und_storage *storage, int argc, char **argv, const int *descriptors,
                                   const char *path)
 {
     char digits[65];
@@ -126,8 +128,12 @@ struct und_result *und_result_new(const struct und_run *run, const struct und_op
     UND_CHECK(result, "no memory for the result");
     result->run = run;
     result->path = path;
-    result->file = fdopen(descriptor, "w");
+    result->file = fdopen(descriptors[UND_RESULT], "w");
     UND_CHECK(result->file, "result: cannot write %s", path);
+    if (run->plan->time_series) {
+        result->series = fdopen(descriptors[UND_TIME_SERIES], "w");
+        UND_CHECK(result->series, "result: cannot write %s", run->plan->time_series);
+    }
     /* Small parts are written when the run is over, not between its repetitions. */
     setvbuf(result->file, NULL, _IOFBF, 1 << 20);
     und_sha256(text, bytes, digits);
@@ -213,15 +219,23 @@ static json_t *latency_of(const struct und_latency *latency)
     return object;
 }
 
+static const char *const kinds[UND_LATENCIES] = {"write", "read", "file"};
+
 /* Of kinds with operations. */
 static json_t *latencies_of(struct und_latency *const *latencies)
 {
-    static const char *const names[UND_LATENCIES] = {"write", "read", "file"};
     json_t *object = json_object();
     for (int kind = 0; kind < UND_LATENCIES; ++kind)
         if (latencies[kind] && und_latency_count(latencies[kind]) > 0)
-            put(object, names[kind], latency_of(latencies[kind]));
+            put(object, kinds[kind], latency_of(latencies[kind]));
     return object;
+}
+
+static json_t *name_of(const struct und_stream *stream, bool restart)
+{
+    char name[256];
+    snprintf(name, sizeof name, "%s%s", stream->name, restart ? "-restart" : "");
+    return json_string(name);
 }
 
 /* The keys before the dumps of a stream. */
@@ -231,9 +245,7 @@ static json_t *stream_of(const struct und_run *run, int s, bool restart, struct 
     const struct und_stream_plan *plan = &run->plan->streams[s];
     const bool reads = restart || stream->operation == UND_READS;
     json_t *object = json_object();
-    char name[256];
-    snprintf(name, sizeof name, "%s%s", stream->name, restart ? "-restart" : "");
-    put(object, "name", json_string(name));
+    put(object, "name", name_of(stream, restart));
     put(object, "operation", json_string(reads ? "read" : "write"));
     put(object, "method", json_string(plan->method->name));
     put(object, "transfer_bytes", json_integer(plan->transfer_bytes));
@@ -268,6 +280,27 @@ void und_result_take(void *taker, const struct und_event *event, const struct un
     add(result, dump_of(result->run, event, outcome, &result->elapsed_s), 0);
 }
 
+void und_result_take_series(void *taker, int stream, bool restart, enum und_latency_kind kind,
+                            const struct und_interval *interval)
+{
+    struct und_result *result = taker;
+    json_t *line = json_object();
+    put(line, "repetition", json_integer(result->repetitions - 1));
+    put(line, "stream", name_of(&result->run->workload->streams[stream], restart));
+    put(line, "operation", json_string(kinds[kind]));
+    put(line, "time_s", json_real(interval->begin_s));
+    put(line, "interval_s", json_real(interval->seconds));
+    put(line, "bytes", json_integer((json_int_t)interval->bytes));
+    put(line, "operations", json_integer((json_int_t)interval->count));
+    put(line, "bytes_per_s", json_real((double)interval->bytes / interval->seconds));
+    put(line, "p50_s", json_real(1e-9 * (double)und_interval_quantile(interval, 0.5)));
+    put(line, "p99_s", json_real(1e-9 * (double)und_interval_quantile(interval, 0.99)));
+    put(line, "max_s", json_real(1e-9 * (double)interval->most_ns));
+    UND_CHECK(json_dumpf(line, result->series, JSON_REAL_PRECISION(12)) == 0 && putc('\n', result->series) == '\n',
+              "result: cannot write %s", result->run->plan->time_series);
+    json_decref(line);
+}
+
 void und_result_end(struct und_result *result)
 {
     add_text(result, result->stream < 0 ? "], " : "]}], ");
@@ -287,6 +320,12 @@ static json_t *verification_of(const struct und_run *run, const struct und_verif
     return object;
 }
 
+static void finish(FILE *file, const char *path)
+{
+    UND_CHECK(fflush(file) == 0 && fsync(fileno(file)) == 0, "result: cannot write %s", path);
+    UND_CHECK(fclose(file) == 0, "result: cannot close %s", path);
+}
+
 void und_result_finish(struct und_result *result, const struct und_verification *verification, json_t *striping)
 {
     json_t *rest = json_object();
@@ -296,7 +335,8 @@ void und_result_finish(struct und_result *result, const struct und_verification 
     add_text(result, "],");
     add(result, rest, JSON_INDENT(1) | JSON_EMBED);
     add_text(result, "}\n");
-    UND_CHECK(fflush(result->file) == 0 && fsync(fileno(result->file)) == 0, "result: cannot write %s", result->path);
-    UND_CHECK(fclose(result->file) == 0, "result: cannot close %s", result->path);
+    finish(result->file, result->path);
+    if (result->series)
+        finish(result->series, result->run->plan->time_series);
     free(result);
 }
