@@ -34,6 +34,37 @@ TEST(test_transfers_do_not_matter)
     und_pattern_free(pattern);
 }
 
+TEST(test_memory_that_is_filled_again_has_the_bytes_of_its_place)
+{
+    /* Whole periods apart only hashes are set; else, and behind fewer bytes, everything is copied. */
+    static const int64_t transfers[][2] = {{0, UND_PERIOD},
+                                           {UND_PERIOD, UND_PERIOD},
+                                           {2 * (int64_t)UND_PERIOD, 8192},
+                                           {3 * (int64_t)UND_PERIOD, UND_PERIOD},
+                                           {4096, 4096},
+                                           {UND_PERIOD + 4096, 8192},
+                                           {UND_PERIOD + 4096, 100},
+                                           {5 * (int64_t)UND_PERIOD + 4096, 4096},
+                                           {4097, 4096},
+                                           {UND_PERIOD + 4097, 4096}};
+    static const struct und_content smooth = {UND_SMOOTH, 0};
+    struct und_pattern *pattern = und_pattern_new(42, CAPACITY);
+    struct und_base *bases[] = {base_in(pattern), und_pattern_base(pattern, &smooth, UND_F64)};
+    unsigned char *data = malloc(UND_PERIOD), *right = malloc(UND_PERIOD);
+    assert_true(data && right && bases[1]);
+    struct und_filling filling = {.base = NULL};
+    for (size_t i = 0; i < 4 * COUNT(transfers); ++i) {
+        const int64_t offset = transfers[i % COUNT(transfers)][0], bytes = transfers[i % COUNT(transfers)][1];
+        struct und_base *base = bases[i / COUNT(transfers) % 2];
+        und_base_fill(base, 7 + i / 20, offset, bytes, data, &filling);
+        und_base_copy(base, 7 + i / 20, offset, bytes, right);
+        assert_memory_equal(data, right, (size_t)bytes);
+    }
+    free(data);
+    free(right);
+    und_pattern_free(pattern);
+}
+
 TEST(test_every_identity_differs)
 {
     enum { BYTES = 64 * UND_STAMP_STEP };
@@ -207,6 +238,6 @@ TEST(test_values)
     free(other_values);
 }
 
-RUN(T(test_transfers_do_not_matter), T(test_every_identity_differs), T(test_every_wrong_byte_is_found),
-    T(test_buffer_is_given_back), T(test_memory_begins_on_a_page), T(test_bases), T(test_kinds),
-    T(test_compressibility), T(test_values))
+RUN(T(test_transfers_do_not_matter), T(test_memory_that_is_filled_again_has_the_bytes_of_its_place),
+    T(test_every_identity_differs), T(test_every_wrong_byte_is_found), T(test_buffer_is_given_back),
+    T(test_memory_begins_on_a_page), T(test_bases), T(test_kinds), T(test_compressibility), T(test_values))

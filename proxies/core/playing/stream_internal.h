@@ -96,8 +96,9 @@ struct und_queue {
     int64_t depth;  /* the maximum; 0: each transfer ends before the next begins */
     int64_t stride; /* bytes of a place */
     unsigned char *memory;
-    struct und_flight *flights; /* of each place */
-    int64_t *free;              /* places without one */
+    struct und_flight *flights;   /* of each place */
+    struct und_filling *fillings; /* of the memory of each place */
+    int64_t *free;                /* places without one */
     int64_t free_count;
 };
 

@@ -153,6 +153,7 @@ void und_stream_player_free(struct und_stream_player *player)
     if (!player->plan->method->transfer_memory)
         free(player->queue.memory);
     free(player->queue.flights);
+    free(player->queue.fillings);
     free(player->queue.free);
     free(player);
 }

@@ -191,8 +191,10 @@ void und_stream_player_make_queue(struct und_stream_player *player)
         queue->depth = player->plan->depth;
         queue->stride = (player->plan->most_transfer_bytes + PAGE - 1) / PAGE * PAGE;
         queue->flights = calloc((size_t)queue->depth, sizeof *queue->flights);
+        queue->fillings = calloc((size_t)queue->depth, sizeof *queue->fillings);
         queue->free = calloc((size_t)queue->depth, sizeof *queue->free);
-        UND_CHECK(queue->flights && queue->free, "no memory for %" PRId64 " transfers in flight", queue->depth);
+        UND_CHECK(queue->flights && queue->fillings && queue->free, "no memory for %" PRId64 " transfers in flight",
+                  queue->depth);
         for (int64_t k = 0; k < queue->depth; ++k)
             queue->free[queue->free_count++] = k;
     }
@@ -203,6 +205,8 @@ void und_stream_player_make_queue(struct und_stream_player *player)
     else if (!queue->memory)
         queue->memory = malloc((size_t)bytes);
     UND_CHECK(queue->memory, "no memory for the %" PRId64 " bytes of transfers in flight", bytes);
+    for (int64_t k = 0; k < queue->depth; ++k)
+        queue->fillings[k].base = NULL; /* other streams have had the memory */
 }
 
 static void compare_read(struct und_stream_player *player, const struct und_piece *piece, const void *data);
@@ -241,6 +245,22 @@ static void drain(struct und_stream_player *player, struct und_file *file, struc
         retire(player, file, verification);
 }
 
+/* The bytes of the transfer in hand, to a place of the queue. */
+static void fill_place(struct und_stream_player *player, const struct und_piece *piece, int64_t place,
+                       unsigned char *data)
+{
+    const struct und_cut *cut = &piece->cut;
+    const int64_t size = und_type_bytes(piece->dataset.type);
+    struct und_filling *filling = &player->queue.fillings[place];
+    if (cut->consecutive) {
+        und_base_fill(piece->base, player->slots[piece->slot].contents, piece->begin + cut->element * size,
+                      cut->many * size, data, filling);
+        return;
+    }
+    gather(player, piece, data);
+    filling->base = NULL;
+}
+
 static void move_queued(struct und_stream_player *player, struct und_piece *piece, bool reads,
                         struct und_verification *verification)
 {
@@ -257,8 +277,10 @@ static void move_queued(struct und_stream_player *player, struct und_piece *piec
         unsigned char *data = queue->memory + k * queue->stride;
         queue->flights[k] = (struct und_flight){
             .piece = (int)(piece - player->pieces), .box = piece->cut.box, .reads = reads, .bytes = bytes};
-        if (!reads)
-            gather(player, piece, data);
+        if (reads)
+            queue->fillings[k].base = NULL;
+        else
+            fill_place(player, piece, k, data);
         queue->flights[k].begin = und_latency_begin(latency);
         player->plan->method->begin(file, &piece->dataset, &piece->cut.box, data, !reads);
         if (!reads && player->plan->flush_bytes > 0)

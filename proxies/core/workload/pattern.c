@@ -190,9 +190,10 @@ static int64_t place_of(uint64_t identity, int64_t offset)
     return (int64_t)(((uint64_t)offset + identity * UND_STAMP_STEP) % UND_PERIOD);
 }
 
-const unsigned char *und_base_consecutive(struct und_base *base, uint64_t identity, int64_t offset, int64_t bytes)
+/* Sets the hashes of bytes of the file that are in memory. */
+static inline void stamp(const struct und_base *base, uint64_t identity, int64_t offset, int64_t bytes,
+                         unsigned char *data)
 {
-    unsigned char *data = base->bytes + place_of(identity, offset);
     /* From the block of the first byte: the period is a multiple of the step, so its hash is in the base. */
     const int64_t first = offset - (int64_t)((uint64_t)offset % UND_STAMP_STEP), end = offset + bytes;
     if (base->stamp_stride == 1) {
@@ -208,6 +209,12 @@ const unsigned char *und_base_consecutive(struct und_base *base, uint64_t identi
                 to[i * base->stamp_stride] = (unsigned char)(word >> 8 * i);
         }
     }
+}
+
+const unsigned char *und_base_consecutive(struct und_base *base, uint64_t identity, int64_t offset, int64_t bytes)
+{
+    unsigned char *data = base->bytes + place_of(identity, offset);
+    stamp(base, identity, offset, bytes, data);
     return data;
 }
 
@@ -227,6 +234,19 @@ void und_base_copy(struct und_base *base, uint64_t identity, int64_t offset, int
         data += some;
         bytes -= some;
     }
+}
+
+void und_base_fill(struct und_base *base, uint64_t identity, int64_t offset, int64_t bytes, unsigned char *data,
+                   struct und_filling *filling)
+{
+    const int64_t place = place_of(identity, offset);
+    const bool is_blocks = offset % UND_STAMP_STEP == 0 && bytes % UND_STAMP_STEP == 0;
+    if (is_blocks && filling->base == base && filling->place == place && filling->bytes >= bytes) {
+        stamp(base, identity, offset, bytes, data);
+        return;
+    }
+    und_base_copy(base, identity, offset, bytes, data);
+    *filling = (struct und_filling){.base = is_blocks ? base : NULL, .place = place, .bytes = bytes};
 }
 
 int64_t und_base_compare(struct und_base *base, uint64_t identity, int64_t offset, int64_t bytes,

@@ -74,6 +74,17 @@ const unsigned char *und_base_consecutive(struct und_base *base, uint64_t identi
 /* The same, copied to `data`, which may be the buffer. */
 void und_base_copy(struct und_base *base, uint64_t identity, int64_t offset, int64_t bytes, unsigned char *data);
 
+/* What memory has been filled with: bytes of a base from a place on; NULL: anything. */
+struct und_filling {
+    const struct und_base *base;
+    int64_t place, bytes;
+};
+
+/* The same to memory that has been filled as `filling` says: where it has the right bytes of the base, as for blocks
+ * that are whole periods apart, only the hashes are set. */
+void und_base_fill(struct und_base *base, uint64_t identity, int64_t offset, int64_t bytes, unsigned char *data,
+                   struct und_filling *filling);
+
 /* The number of bytes that differ, and the offset of the first in *wrong (if any does). */
 int64_t und_base_compare(struct und_base *base, uint64_t identity, int64_t offset, int64_t bytes,
                          const unsigned char *data, int64_t *wrong);
