@@ -130,6 +130,16 @@ def test_a_read_of_the_mode_accept_is_told_what_it_lacks(tmp_path: Path) -> None
     assert '\n      "write_bandwidth": [' in text and '\n      # "read_bandwidth": ' in text
 
 
+@pytest.mark.parametrize("method", ["posix", "uring", "stdio"])
+def test_direct_methods_go_around_the_cache(tmp_path: Path, method: str) -> None:
+    """Writes with their own option; stdio has none."""
+    options = {f"{other}.direct": "yes" for other in ("posix", "uring") if other != method}
+    [run, *_] = of_player(tmp_path, method=method, method_options=options)
+    assert run.cache is not None and run.cache["may_serve"]
+    [run, *_] = of_player(tmp_path, method=method, method_options={f"{method}.direct": "yes"})
+    assert run.cache is not None and bool(run.cache["may_serve"]) == (method == "stdio")
+
+
 @pytest.mark.parametrize("fsync", [True, False])
 def test_references_demand_nothing_that_the_cache_may_serve(tmp_path: Path, fsync: bool) -> None:
     [case] = site_references.cases(of_player(tmp_path, fsync=fsync))

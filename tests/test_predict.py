@@ -136,9 +136,10 @@ def test_what_a_library_decides_is_not_known() -> None:
     [checkpoint, _] = predicted(shown)
     assert checkpoint.calls["POSIX"]["POSIX_WRITES"] is None
     assert checkpoint.calls["MPI-IO"]["MPIIO_COLL_WRITES"] == 72
-    by_adios = [replace(p, method="adios", collective=False) for p in patterns_of(shown)]
-    [checkpoint, _] = predicted(with_patterns(shown, by_adios))
-    assert set(checkpoint.calls["POSIX"].values()) == {None}
+    for method in ("adios", "uring", "of-a-study"):
+        others = [replace(p, method=method, collective=False) for p in patterns_of(shown)]
+        [checkpoint, _] = predicted(with_patterns(shown, others))
+        assert set(checkpoint.calls["POSIX"].values()) == {None}
 
 
 def test_reads_between_direct_writes_are_not_known() -> None:

@@ -9,7 +9,7 @@ from understudy.program.instructions import Stream, calls_of_system
 from understudy.program.runs import Moved, Rows
 
 # Methods of the player that make a call for each run of consecutive bytes, and none collectively.
-BY_RUNS = ("posix", "stdio")
+BY_RUNS = ("posix", "stdio", "uring")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

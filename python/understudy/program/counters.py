@@ -61,10 +61,12 @@ MODULES = {
     "hdf5": ("H5F", "H5D", "MPI-IO", "POSIX"),
     "adios": ("POSIX",),
     "adios2": ("POSIX",),
+    "uring": ("POSIX",),
     "null": (),
 }
 _OF_LIBRARY = {"mpiio": ("POSIX",), "hdf5": ("MPI-IO", "POSIX")}
-_OF_LIBRARY |= {"adios": ("POSIX",), "adios2": ("POSIX",)}
+_OF_LIBRARY |= {"adios": ("POSIX",), "adios2": ("POSIX",), "uring": ("POSIX",)}
+_OF_OTHERS = ("POSIX",)  # the methods of studies
 _KNOWN_BELOW = {"hdf5": ("MPIIO_COLL_OPENS", "MPIIO_INDEP_OPENS")}
 OF_SIZE = " calls of bytes "  # calls of a module of one size, beside its counters
 NOT_ALIGNED = "POSIX_FILE_NOT_ALIGNED"
@@ -118,11 +120,12 @@ class Tally:
         )
 
     def counters(self, method: str) -> Mapping[str, Counters]:
-        """By module; what a library decides is None."""
-        of_library = _OF_LIBRARY.get(method, ())
+        """By module; what a library decides is None, and transfers by io_uring, which Darshan does
+        not see."""
+        of_library = _OF_LIBRARY.get(method, () if method in MODULES else _OF_OTHERS)
         below = _KNOWN_BELOW.get(method, ())
         by_module: dict[str, Counters] = {}
-        for module in MODULES[method]:
+        for module in MODULES.get(method, _OF_OTHERS):
             by_module[module] = {}
             for name in COUNTERS[module]:
                 hidden = name in self.unknown or (module in of_library and name not in below)

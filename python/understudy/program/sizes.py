@@ -20,7 +20,7 @@ from understudy.program.instructions import (
 from understudy.program.needs import borrows
 
 # Methods whose files hold what is written and nothing else.
-PLAIN = ("posix", "stdio", "mpiio")
+PLAIN = ("posix", "stdio", "mpiio", "uring")
 
 
 def moved_bytes(body: Body) -> int:

@@ -49,7 +49,7 @@ def _is_synced(stream: Stream, step: Step, ranks: int) -> bool:
     if syncs(step) or every is None:
         return syncs(step) and moved_bytes(step.body) > 0
     files = len({v.file for v in variables_of([step.body])})
-    by_bytes = stream.method == "posix" and stream.set.owner != EACH_ROW
+    by_bytes = stream.method in ("posix", "uring") and stream.set.owner != EACH_ROW
     return by_bytes and moved_bytes(step.body) >= ranks * files * every
 
 

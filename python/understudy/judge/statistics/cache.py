@@ -13,7 +13,8 @@ IN_MEMORY = ("tmpfs", "ramfs")
 ACCEPT = "as --mode accept does"
 FLUSH = f"flush what is written, {ACCEPT} (-S fsync=1)"
 DROP = f"drop the pages before they are read back, {ACCEPT} (-S restart=1 -S drop_cache=1)"
-AROUND = "read around the cache (-S method_options=posix.direct=read)"
+AROUND = "read around the cache (-S method_options={}.direct=read)"
+DIRECT = ("posix", "uring")  # methods with an option `direct`
 
 
 def may_serve(measurement: Measurement, node_memory_bytes: int) -> dict[str, str]:
@@ -72,29 +73,32 @@ def _of_player(played: Played, limit: int, nodes: int) -> Iterator[tuple[str, st
     described = {stream.name: stream for stream in played.workload.streams}
     on_a_node = -(-played.environment.ranks // nodes)
     elsewhere = nodes > 1 and options.get("shift_ranks", 0) % played.environment.ranks >= on_a_node
-    direct = str(options.get("method_options", {}).get("posix.direct", "no"))
+    method_options = options.get("method_options", {})
     for stream in played.repetitions[0].streams:
         restart = stream.name.endswith(RESTART_SUFFIX) and stream.name not in described
         if stream.bytes == 0 or stream.bytes >= limit:
             continue
         described_stream = described.get(stream.name.removesuffix(RESTART_SUFFIX))
-        is_direct = (
-            bool(described_stream and described_stream.open.direct) and stream.method == "posix"
-        )
+        has_direct = stream.method in DIRECT
+        is_direct = bool(described_stream and described_stream.open.direct) and has_direct
+        direct = method_options.get(f"{stream.method}.direct", "no") if has_direct else "no"
         if stream.operation == "write":
             stored = (
                 options.get("fsync")
                 or stream.sync
                 or bool(described_stream and described_stream.open.write_through)
             )
-            safe = stored or is_direct or (direct == "yes" and stream.method == "posix")
+            safe = stored or is_direct or direct == "yes"
             remedy = FLUSH
         else:
-            asked = direct in ("read", "yes") and stream.method == "posix"
-            safe = asked or is_direct or (restart and (options.get("drop_cache") or elsewhere))
+            safe = (
+                direct in ("read", "yes")
+                or is_direct
+                or (restart and (options.get("drop_cache") or elsewhere))
+            )
             remedy = DROP if restart else _more(limit)
-            if not restart and stream.method == "posix":
-                remedy = f"{AROUND}, or {remedy}"
+            if not restart and has_direct:
+                remedy = f"{AROUND.format(stream.method)}, or {remedy}"
         if not safe and played.storage.get("type") not in IN_MEMORY:
             yield stream.name, remedy
 
