@@ -151,6 +151,25 @@ def test_the_calls_of_real_logs_are_those_that_were_traced(name: str) -> None:
     assert Played(darshan.read(path, calls=True)).lives == traced(path)
 
 
+def test_calls_of_a_rank_at_a_time_are_in_flight(tmp_path: Path) -> None:
+    """Where they hold it on average, and by more than the clock tells; not those of two ranks."""
+    run = Run(nprocs=3)
+    threads = [(k * 10, 10, 1.0 + k // 4, 1.9 + k // 4 + k % 4 * 0.01) for k in range(16)]
+    add(run, "/s/0", 0, threads)
+    once = [(k * 10, 10, 1.0 + k, 1.9 + k + 0.4 * (k == 3)) for k in range(9)]
+    add(run, "/s/1", 1, once)
+    add(run, "/s/2", 2, [(k * 10, 10, 1.0 + k, 2.0 + k + 5e-7) for k in range(9)])
+    workload = described(run, tmp_path)
+    depths: dict[int, set[int]] = {}
+    for step in workload.streams[0].steps:
+        assert step.calls is not None
+        for rank, row in rows_of(step.calls.rows):
+            if row["call"] == "write":
+                depths.setdefault(rank, set()).add(row.get("depth", 1))
+    assert depths == {0: {4}, 1: {1}, 2: {1}}
+    assert said("in-flight", notes_of(workload))
+
+
 def test_opens_stats_and_syncs_are_as_many_as_were_counted(tmp_path: Path) -> None:
     run = Run(nprocs=8)
     writes = [(k * 10, 10, 1.0 + k, 1.5 + k) for k in range(12)]

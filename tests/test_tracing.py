@@ -186,6 +186,121 @@ def test_lines_that_are_no_calls_are_left_out() -> None:
     assert [line.name for line in parse(["garbage", "7 1.0 open("])] == ["?", "?"]
 
 
+# -- calls in flight ------------------------------------------------------------------------------
+
+BEGUN = "7 {:f} io_submit(0x7f, {}, [{}]) = {} <0.000001>\n"
+REQUEST = "{{aio_data={}, aio_lio_opcode=IOCB_CMD_{}, aio_fildes=3</d/a>, {}, aio_offset={}}}"
+ENDED = "7 {:f} io_getevents(0x7f, 1, 8, [{}], NULL) = {} <0.000001>\n"
+EVENT = "{{data={}, obj=0x1, res={}, res2=0}}"
+
+
+def submitted(at_s: float, kind: str, *requests: tuple[str, int, int]) -> str:
+    plain = 'aio_buf="", aio_nbytes={}'
+    texts = [REQUEST.format(d, kind, plain.format(n), at) for d, n, at in requests]
+    return BEGUN.format(at_s, len(texts), ", ".join(texts), len(texts))
+
+
+def ended(at_s: float, *events: tuple[str, int]) -> str:
+    return ENDED.format(at_s, ", ".join(EVENT.format(*e) for e in events), len(events))
+
+
+def rows_of(text: str) -> list[Row]:
+    return [call.row for call in traced(text).system_calls]
+
+
+def test_requests_in_flight_state_how_many_they_are() -> None:
+    workload = strace.read(ROOT / "traces" / "cases" / "fio_libaio.strace")
+    (step,) = workload.streams[0].steps
+    assert step.calls is not None
+    ((*_, loop, wait, close),) = (row["do"] for row in step.calls.rows)
+    write = {"call": "write", "of": 0, "bytes": 4096, "at": [0, 0, 4096], "depth": 8}
+    assert loop == {"repeat": 32, "do": [write]}
+    assert (wait, close) == ({"call": "wait"}, {"call": "close", "of": 0})
+    assert step.calls.sizes("write") == {4096: 32}
+
+
+def test_requests_one_after_the_other_are_calls() -> None:
+    text = opened("a", "O_RDWR|O_CREAT") + "".join(
+        submitted(2 + k, "PWRITE", ("0", 10, 10 * k)) + ended(2.5 + k, ("0", 10)) for k in range(3)
+    )
+    assert rows_of(text)[1:] == [
+        {"call": "write", "of": 0, "bytes": 10, "at": 10 * k} for k in range(3)
+    ]
+
+
+def test_a_request_reads_what_is_there() -> None:
+    text = opened("a", "O_RDONLY")
+    text += submitted(2, "PREAD", ("0x1", 100, 0), ("0x2", 100, 100), ("0x3", 100, 200))
+    text += ended(3, ("0x2", 70), ("0x1", 100)) + ended(4, ("0x3", 0))
+    processes = traced(text)
+    first = {"call": "read", "of": 0, "bytes": 100, "depth": 3}
+    assert [call.row for call in processes.system_calls][1:] == [
+        first | {"at": 0},
+        first | {"at": 100, "moved": 70},
+        first | {"at": 200, "moved": 0},
+        {"call": "wait"},
+    ]
+    assert processes.paths["/d/a"].bytes == 170
+
+
+def test_requests_of_other_kinds_are_called_or_named() -> None:
+    vector = 'aio_buf=[{iov_base="", iov_len=30}, {iov_base="", iov_len=12}], aio_nbytes=2'
+    vectors = [REQUEST.format("0", "PWRITEV", vector, at) for at in (0, 42)]
+    syncs = [REQUEST.format(n, "FDSYNC", 'aio_buf="", aio_nbytes=0', 0) for n in (1, 2)]
+    text = opened("a", "O_RDWR|O_CREAT") + BEGUN.format(2, 3, ", ".join(vectors) + ", ...", 3)
+    text += BEGUN.format(2.1, 2, ", ".join(syncs), 2) + "7 2.2 io_destroy(0x7f) = 0 <0.000001>\n"
+    processes = traced(text)
+    assert kinds(processes) == ["open", "write", "write", "sync", "sync", "wait"]
+    assert [c.row.get("bytes") for c in processes.system_calls][1:3] == [42, 42]
+    assert processes.left_out == {"requests of io_submit that the trace cuts off": 1}
+
+
+def test_damaged_requests_are_named() -> None:
+    for line in ("io_submit(0x7f, 1, [{}]) = 1", "io_getevents(0x7f, 1, 1, [x], NULL) = 1"):
+        text = opened("a", "O_RDWR|O_CREAT") + submitted(2, "PWRITE", ("0", 10, 0))
+        processes = traced(text + f"7 3.0 {line} <0.000001>\n")
+        assert processes.left_out == {"lines that are damaged": 1}
+
+
+def test_reads_of_threads_at_a_time_are_in_flight() -> None:
+    text = opened("a", "O_RDONLY") + THREAD
+    reads = []
+    for k in range(6):
+        begin_s = 2 + k * 0.5
+        reads.append(
+            (begin_s + 1, f"{7 + k % 2} {begin_s} pread64(3</d/a>, ..., 8, {{8 * k}}) = 8")
+        )
+    text += "".join(f"{line} <1.000000>\n" for _, line in sorted(reads))
+    text += "7 9.0 pread64(3</d/a>, ..., 8, 0) = 8 <0.5>\n"
+    processes = traced(text + "7 9.6 close(3</d/a>) = 0 <0.000001>\n")
+    depths = [call.row.get("depth", 1) for call in processes.system_calls]
+    assert depths == [1, 2, 2, 2, 2, 2, 2, 2, 1]
+    assert processes.left_out == {"reads and writes of threads at a time, as calls in flight": 7}
+
+
+def test_calls_that_follow_each_other_are_not_in_flight() -> None:
+    text = opened("a", "O_RDONLY") + THREAD
+    for k in range(6):  # each begins within the resolution of the clock before the end of the last
+        begin_s = 2 + k * 0.1
+        text += f"{7 + k % 2} {begin_s:.6f} pread64(3</d/a>, ..., 8, {{8 * k}}) = 8 <0.100001>\n"
+    processes = traced(text)
+    assert not any("depth" in call.row for call in processes.system_calls)
+    assert not processes.left_out
+
+
+def test_requests_that_a_trace_does_not_show_are_counted(tmp_path: Path) -> None:
+    path = ROOT / "traces" / "cases" / "fio_io_uring.strace"
+    workload = strace.read(path)
+    assert workload.bytes == 0 and workload.source is not None
+    assert said("io-uring-requests", " ".join(workload.source.notes), count=32)
+    alone = tmp_path / "a.strace"
+    alone.write_text(
+        "7 1.0 io_uring_setup(8, {flags=IORING_SETUP_SQPOLL, sq_entries=8}) = 6 <0.000001>\n"
+    )
+    with raises(UnderstudyError, "io-uring-polled"):
+        strace.read(alone)
+
+
 def test_contents_and_arguments_are_not_kept() -> None:
     rows = [
         '7 1.0 execve("/bin/app", ["app", "secret"], ["A=1", "PMI_RANK=3"]) = 0 <0.1>\n',

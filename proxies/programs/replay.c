@@ -9,6 +9,8 @@
 #include "job/launcher.h"
 #include "job/stop.h"
 #include "options/setting.h"
+#include "playing/call_queue.h"
+#include "playing/caller.h"
 #include "playing/layout_log.h"
 #include "playing/repetition.h"
 #include "playing/stencil.h"
@@ -439,6 +441,13 @@ static void note_depth(const struct und_workload *workload, const struct und_pla
 {
     for (int s = 0; s < workload->stream_count; ++s) {
         const struct und_stream_plan *here = &plan->streams[s];
+        int64_t bytes;
+        const int64_t calls = und_caller_depth(&workload->streams[s], &bytes);
+        if (calls > 1 && !und_call_queue_is_there())
+            und_print(stderr,
+                      "understudy: streams[%d] (%s): up to %" PRId64
+                      " calls of a rank in flight in the original; without io_uring they are made one after the other",
+                      s, workload->streams[s].name, calls);
         if (here->most_depth > 1 && !here->method->depth && here->method->has_files)
             und_print(stderr,
                       "understudy: streams[%d] (%s): up to %" PRId64

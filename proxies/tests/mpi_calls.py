@@ -195,6 +195,54 @@ def points_to(link: Path, target: Path) -> bool:
         return False
 
 
+def in_flight(player: Player) -> None:
+    """Calls in flight move the bytes that they would one after the other."""
+    calls: list[Json] = [
+        opened(0, 0, "read", "write", "create"),
+        {"repeat": 50, "do": [write(1000, at=[0, 1000], depth=8)]},
+        {"call": "wait"},
+        {"repeat": 50, "do": [write(500, at=[49500, -1000], depth=4096)]},
+        {"call": "sync", "of": 0},
+        {"repeat": 9, "do": [read(6000, at=[1000, 6000], depth=2)]},
+        read(6000, at=49000, moved=1000, depth=2),
+        CLOSE,
+        opened(1, 0, "read"),
+        {"repeat": 9, "do": [read(1000, at=[0, 1000], depth=3)]},
+        read(1000, at=8500, moved=500, depth=3),
+        CLOSE,
+    ]
+    calls[5]["repeat"] = 8
+    entries: list[Json] = [{}, {"bytes": 9000}]
+    described = workload(*calls, entries=entries, later=LATER)
+    result, files = player.kept(described, "--verify")
+    one_by_one = without_depth(described)
+    usual, expected = player.kept(one_by_one, "--verify")
+    equal(files, expected, "bytes")
+    equal(result["verification"], usual["verification"], "verified")
+    for row, other in zip(dumps_of(result), dumps_of(usual), strict=True):
+        equal(
+            [(p["phase"], p["operations"]) for p in row["phases"]],
+            [(p["phase"], p["operations"]) for p in other["phases"]],
+            "calls",
+        )
+    missing = [opened(0, 0, "read"), read(10, at=5, depth=2)]
+    row = workload(*missing, entries=[{"bytes": 10}])
+    outcome = player.run(0, "-w", player.describe(row), "-o", "data")
+    expect(aborted(outcome) and "read 5 bytes at 5" in outcome.message(), outcome.err)
+    there = workload(*LATER, entries=entries[::-1], later=[opened(0, 0, "read"), *calls[9:]])
+    status, message = disturb(player, there, lambda tree: flip(tree / "0", 8999), "--verify")
+    expect(status not in (0, 2) and "byte 8999 " in message, f"{status}: {message}")
+
+
+def without_depth(value: Any) -> Any:
+    """The workload with each call behind the other."""
+    if isinstance(value, list):
+        return [without_depth(each) for each in value]
+    if isinstance(value, dict):
+        return {key: without_depth(each) for key, each in value.items() if key != "depth"}
+    return value
+
+
 def by_ranks(player: Player) -> None:
     """Ranks make the same calls on files of their own, and other ranks make none."""
     calls = [
@@ -257,6 +305,8 @@ BAD: dict[str, tuple[Callable[[Json], Any], tuple[str, ...]]] = {
     "path-negative": (lambda r: r | {"path": -1}, ("do[0].path",)),
     "handle-beyond": (lambda r: r | {"as": 65536}, ("do[0].as", "65535")),
     "flag": (lambda r: r | {"flags": ["read", "w"]}, ("do[0].flags", "truncate")),
+    "depth-of-no-place": (lambda r: write(1, depth=2), ("do[0]", "depth: expected with at")),
+    "depth-of-one": (lambda r: write(1, at=0, depth=1), ("do[0].depth", "from 2 to 4096")),
     "no-access": (lambda r: r | {"flags": ["create"]}, ("do[0]", "read or write")),
     "fails-with-handle": (lambda r: r | {"fails": True}, ("do[0]", "unless the call fails")),
     "loop-beyond": (
@@ -398,7 +448,7 @@ def strays(player: Player) -> None:
 
 
 CASES = named(
-    *(every_kind, flipped_bytes, direct, by_ranks, names, bad_calls, wrong_calls),
+    *(every_kind, flipped_bytes, direct, in_flight, by_ranks, names, bad_calls, wrong_calls),
     *(file_of_another, link_in_the_way, stops_cleanly, strays),
 )
 

@@ -1,6 +1,7 @@
 #include "playing/caller.h"
 
 #include "job/die.h"
+#include "playing/call_queue.h"
 #include "storage/run_directory.h"
 #include "storage/tree.h"
 #include "storage/watchdog.h"
@@ -40,6 +41,15 @@ struct handle {
     struct opened *opened;
 };
 
+/* A call in flight. */
+struct flight {
+    int descriptor;
+    bool writes;
+    int64_t place, bytes, moved; /* asked for, and expected */
+    int64_t entry;               /* of its file */
+    int64_t number;              /* among the calls of the rank */
+};
+
 struct und_caller {
     const struct und_run *run;
     const struct und_stream *stream;
@@ -60,6 +70,9 @@ struct und_caller {
     int64_t passes[UND_MAX_LOOPS];
     int depth;
     int64_t bytes, operations, calls_made;
+    struct und_call_queue *queue; /* NULL: each call ends before the next */
+    struct flight *flights;       /* by the numbers of the queue */
+    enum und_phase last;          /* of the calls that were begun */
     /* of the calls that are made or compared */
     struct und_pace *pace;
     und_note_call *note;
@@ -82,10 +95,24 @@ int64_t und_caller_memory(const struct und_stream *stream)
 {
     enum { PATH = 64 };
     const int64_t entry = (int64_t)(3 * sizeof(int64_t) + sizeof(struct file) + sizeof(char *)) + 3 + PATH;
-    int64_t largest = 0;
+    int64_t largest = 0, bytes;
     for (int s = 0; s < stream->step_count; ++s)
         largest = und_larger(largest, und_calls_largest(&stream->steps[s].dump->calls));
-    return stream->own_set.tree->count * entry + UND_MAX_HANDLES * (int64_t)sizeof(struct handle) + largest;
+    const int64_t depth = und_caller_depth(stream, &bytes);
+    return stream->own_set.tree->count * entry + UND_MAX_HANDLES * (int64_t)sizeof(struct handle) + largest +
+           (depth > 1 ? depth * (bytes + UND_PERIOD + (int64_t)sizeof(struct flight)) : 0);
+}
+
+int64_t und_caller_depth(const struct und_stream *stream, int64_t *bytes)
+{
+    int64_t depth = 1;
+    *bytes = 0;
+    for (int s = 0; s < stream->step_count; ++s) {
+        int64_t largest;
+        depth = und_larger(depth, und_calls_depth(&stream->steps[s].dump->calls, &largest));
+        *bytes = und_larger(*bytes, largest);
+    }
+    return depth;
 }
 
 /* Files are made in the same order each time that the calls are gone through. */
@@ -147,6 +174,12 @@ struct und_caller *und_caller_new(const struct und_run *run, int stream, int64_t
     }
     caller->seen = und_allocate(tree->count, sizeof *caller->seen, what->name);
     caller->room = allocate_pages(1 + run->pattern->capacity, what);
+    int64_t bytes;
+    const int64_t depth = makes ? und_caller_depth(what, &bytes) : 1;
+    if (depth > 1)
+        caller->queue = und_call_queue_new(depth, bytes);
+    if (caller->queue)
+        caller->flights = und_allocate(depth, sizeof *caller->flights, what->name);
     begin(caller);
     return caller;
 }
@@ -171,6 +204,8 @@ static void close_all(struct und_caller *caller)
 void und_caller_free(struct und_caller *caller)
 {
     close_all(caller);
+    und_call_queue_free(caller->queue);
+    free(caller->flights);
     free(caller->handles);
     for (int64_t f = 0; f < caller->file_capacity; ++f)
         free(caller->files[f].cut_ends);
@@ -438,28 +473,28 @@ static bool make_open(struct und_caller *caller, const struct und_call *call)
 
 /* Counts the bytes that are not those of the file, and says which is the first of all. */
 static void compare_bytes(struct und_caller *caller, int64_t name, int64_t entry, int64_t place, int64_t bytes,
-                          struct und_verification *verification)
+                          const unsigned char *data, struct und_verification *verification)
 {
     const uint64_t contents = und_tree_contents(caller->run, caller->index, entry);
     int64_t wrong = 0;
-    const int64_t differing = und_base_compare(caller->base, contents, place, bytes, caller->room, &wrong);
+    const int64_t differing = und_base_compare(caller->base, contents, place, bytes, data, &wrong);
     if (differing > 0 && verification->wrong_bytes == 0) {
         unsigned char right;
         und_base_copy(caller->base, contents, wrong, 1, &right);
         snprintf(verification->first, sizeof verification->first, "%s.tree/%s: byte %" PRId64 " is %u instead of %u",
-                 caller->stream->set->name, und_tree_path(caller->tree, name), wrong, caller->room[wrong - place],
-                 right);
+                 caller->stream->set->name, und_tree_path(caller->tree, name), wrong, data[wrong - place], right);
     }
     verification->wrong_bytes += differing;
 }
 
 /* A file that was there before the first call, and that no call changes. */
-static void compare_read(struct und_caller *caller, int64_t entry, int64_t place, int64_t bytes)
+static void compare_read(struct und_caller *caller, int64_t entry, int64_t place, int64_t bytes,
+                         const unsigned char *data)
 {
     if (!caller->of_reads || caller->changes[entry])
         return;
     const double begin_s = und_clock();
-    compare_bytes(caller, entry, entry, place, bytes, caller->of_reads);
+    compare_bytes(caller, entry, entry, place, bytes, data, caller->of_reads);
     caller->pace->waited_s += und_clock() - begin_s;
 }
 
@@ -471,6 +506,88 @@ static const void *written_at(struct und_caller *caller, const struct und_call *
         return und_base_consecutive(caller->base, contents, place, call->bytes);
     und_base_copy(caller->base, contents, place, call->bytes, caller->room);
     return caller->room;
+}
+
+static void begin_flight(struct und_caller *caller, int64_t number)
+{
+    const struct flight *flight = &caller->flights[number];
+    UND_CHECK(
+        und_call_queue_begin(caller->queue, number, flight->descriptor, flight->bytes, flight->place, flight->writes),
+        "posix: cannot begin call %" PRId64 " of the stream %s", flight->number, caller->stream->name);
+}
+
+/* A system may move less at a time than that of the program did. */
+static int64_t move_rest(const struct flight *flight, unsigned char *data, int64_t done)
+{
+    while (done > 0 && done < flight->moved) {
+        const size_t left = (size_t)(flight->bytes - done);
+        const off_t place = (off_t)(flight->place + done);
+        const ssize_t more = flight->writes ? pwrite(flight->descriptor, data + done, left, place)
+                                            : pread(flight->descriptor, data + done, left, place);
+        if (more <= 0)
+            return more < 0 ? -errno : done;
+        done += more;
+    }
+    return done;
+}
+
+/* Waits for a call in flight. */
+static void end_one(struct und_caller *caller)
+{
+    int64_t result;
+    const int64_t number = und_call_queue_end(caller->queue, &result);
+    UND_CHECK(number >= 0, "posix: cannot wait for calls of the stream %s", caller->stream->name);
+    const struct flight *flight = &caller->flights[number];
+    result = move_rest(flight, und_call_queue_memory(caller->queue, number), result);
+    if (result == flight->moved) {
+        if (!flight->writes)
+            compare_read(caller, flight->entry, flight->place, result, und_call_queue_memory(caller->queue, number));
+        return;
+    }
+    errno = result < 0 ? (int)-result : 0;
+    UND_CHECK(result >= 0, "posix: call %" PRId64 " of the stream %s, %s %s, failed", flight->number,
+              caller->stream->name, flight->writes ? "write" : "read", und_tree_path(caller->tree, flight->entry));
+    UND_DIE("posix: call %" PRId64 " of the stream %s %s %" PRId64 " bytes at %" PRId64 " of %s, expected %" PRId64,
+            flight->number, caller->stream->name, flight->writes ? "wrote" : "read", result, flight->place,
+            und_tree_path(caller->tree, flight->entry), flight->moved);
+}
+
+static void end_all(struct und_caller *caller)
+{
+    if (!caller->queue || und_call_queue_length(caller->queue) == 0)
+        return;
+    while (und_call_queue_length(caller->queue) > 0)
+        end_one(caller);
+    caller->note(caller->context, caller->last);
+}
+
+/* What it changes is noted at once: nothing looks at it before the call has ended. */
+static bool begin_move(struct und_caller *caller, const struct und_call *call)
+{
+    const struct handle *handle = handle_of(caller, call);
+    const bool writes = call->kind == UND_CALL_WRITE;
+    const int64_t place = place_of(caller, call, handle->opened);
+    const int64_t entry = caller->files[handle->opened->file].entry;
+    while (und_call_queue_length(caller->queue) >= call->depth)
+        end_one(caller);
+    if (writes)
+        check_room(caller, handle->opened->file, place + call->bytes);
+    const int64_t number = und_call_queue_take(caller->queue);
+    if (writes)
+        und_base_copy(caller->base, und_tree_contents(caller->run, caller->index, entry), place, call->bytes,
+                      und_call_queue_memory(caller->queue, number));
+    caller->flights[number] = (struct flight){.descriptor = handle->descriptor,
+                                              .writes = writes,
+                                              .place = place,
+                                              .bytes = call->bytes,
+                                              .moved = call->moved,
+                                              .entry = entry,
+                                              .number = caller->calls_made};
+    begin_flight(caller, number);
+    note_move(caller, call, handle->opened, place, call->moved);
+    caller->bytes += call->moved;
+    caller->last = writes ? UND_WRITING : UND_READING;
+    return true;
 }
 
 static bool make_move(struct und_caller *caller, const struct und_call *call)
@@ -503,7 +620,7 @@ static bool make_move(struct und_caller *caller, const struct und_call *call)
     note_move(caller, call, handle->opened, place, moved);
     caller->bytes += moved;
     if (!writes)
-        compare_read(caller, caller->files[handle->opened->file].entry, place, moved);
+        compare_read(caller, caller->files[handle->opened->file].entry, place, moved, caller->room);
     return true;
 }
 
@@ -700,7 +817,7 @@ static enum und_phase phase_of(enum und_syscall kind)
 void und_caller_phases(const struct und_call_list *list, bool phases[UND_PHASES])
 {
     for (int64_t i = 0; i < list->count; ++i)
-        if (list->calls[i].kind < UND_CALLS)
+        if (list->calls[i].kind < UND_CALLS && list->calls[i].kind != UND_CALL_WAIT)
             phases[phase_of(list->calls[i].kind)] = true;
 }
 
@@ -719,8 +836,15 @@ static _Noreturn void die_of(struct und_caller *caller, const struct und_call *c
 
 static void make(struct und_caller *caller, const struct und_call *call)
 {
+    const bool begins = caller->queue && call->depth > 1;
     bool right;
     und_watch_call(caller->run->watch, caller->calls_made);
+    if (!begins)
+        end_all(caller);
+    if (call->kind == UND_CALL_WAIT) {
+        ++caller->operations;
+        return;
+    }
     errno = 0;
     switch (call->kind) {
     case UND_CALL_OPEN: right = make_open(caller, call); break;
@@ -729,7 +853,7 @@ static void make(struct und_caller *caller, const struct und_call *call)
     case UND_CALL_WRITE:
         if (caller->pace->is_kept)
             und_pace_keep(caller->pace, caller->run);
-        right = make_move(caller, call);
+        right = begins ? begin_move(caller, call) : make_move(caller, call);
         break;
     case UND_CALL_COPY: right = make_copy(caller, call); break;
     case UND_CALL_SEEK: right = make_seek(caller, call); break;
@@ -760,7 +884,7 @@ static void compare(struct und_caller *caller, const struct opened *opened, int6
     const ssize_t bytes_read = file < 0 ? -1 : pread(file, caller->room, (size_t)bytes, (off_t)place);
     UND_CHECK(bytes_read >= 0, "posix: cannot read %s", path);
     close(file);
-    compare_bytes(caller, name, at->entry, place, bytes_read, caller->verification);
+    compare_bytes(caller, name, at->entry, place, bytes_read, caller->room, caller->verification);
     caller->verification->bytes += bytes_read;
 }
 
@@ -833,6 +957,7 @@ void und_caller_play(struct und_caller *caller, const struct und_call_list *list
     und_base_continue(caller->base);
     und_watch_enter(caller->run->watch, "calls", NULL, false);
     carry_out(caller, list->calls, list->count, caller->as == 0);
+    end_all(caller);
     und_watch_leave(caller->run->watch);
 }
 

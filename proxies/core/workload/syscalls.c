@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *const und_syscall_names[] = {"open",     "close",   "read",      "write",  "seek",     "stat",  "sync",
-                                         "truncate", "unlink",  "rename",    "link",   "mkdir",    "rmdir", "list",
-                                         "dup",      "symlink", "attribute", "advise", "allocate", "copy",  NULL};
+const char *const und_syscall_names[] = {
+    "open",  "close", "read", "write", "seek",    "stat",      "sync",   "truncate", "unlink", "rename", "link",
+    "mkdir", "rmdir", "list", "dup",   "symlink", "attribute", "advise", "allocate", "copy",   "wait",   NULL};
 
 /* Keys that a call needs besides `call`, and may have. */
 static const char *const needed[UND_CALLS][5] = {[UND_CALL_OPEN] = {"call", "path", "flags", NULL},
@@ -30,11 +30,12 @@ static const char *const needed[UND_CALLS][5] = {[UND_CALL_OPEN] = {"call", "pat
                                                  [UND_CALL_ATTRIBUTE] = {"call", NULL},
                                                  [UND_CALL_ADVISE] = {"call", "of", "advice", NULL},
                                                  [UND_CALL_ALLOCATE] = {"call", "of", "at", "length", NULL},
-                                                 [UND_CALL_COPY] = {"call", "of", "into", "length", NULL}};
+                                                 [UND_CALL_COPY] = {"call", "of", "into", "length", NULL},
+                                                 [UND_CALL_WAIT] = {"call", NULL}};
 static const char *const allowed[UND_CALLS][4] = {[UND_CALL_OPEN] = {"as", "fails", NULL},
                                                   [UND_CALL_CLOSE] = {NULL},
-                                                  [UND_CALL_READ] = {"at", "moved", NULL},
-                                                  [UND_CALL_WRITE] = {"at", NULL},
+                                                  [UND_CALL_READ] = {"at", "moved", "depth", NULL},
+                                                  [UND_CALL_WRITE] = {"at", "depth", NULL},
                                                   [UND_CALL_SEEK] = {"from_end", NULL},
                                                   [UND_CALL_STAT] = {"path", "of", "fails", "itself"},
                                                   [UND_CALL_SYNC] = {"data_only", NULL},
@@ -50,7 +51,8 @@ static const char *const allowed[UND_CALLS][4] = {[UND_CALL_OPEN] = {"as", "fail
                                                   [UND_CALL_ATTRIBUTE] = {"path", "of", "fails", NULL},
                                                   [UND_CALL_ADVISE] = {NULL},
                                                   [UND_CALL_ALLOCATE] = {NULL},
-                                                  [UND_CALL_COPY] = {"moved", NULL}};
+                                                  [UND_CALL_COPY] = {"moved", NULL},
+                                                  [UND_CALL_WAIT] = {NULL}};
 
 /* -- trees ------------------------------------------------------------------------------------------------------- */
 
@@ -216,6 +218,7 @@ static bool read_arguments(struct und_strict *at, const json_t *value, const str
     call->has_other = json_object_get(value, "to") != NULL;
     call->has_place = json_object_get(value, "at") != NULL;
     call->handle = call->other = -1;
+    call->depth = 1;
     if ((call->has_path && !read_linear(at, value, "path", loops, paths, &call->path)) ||
         (call->has_other && !read_linear(at, value, "to", loops, paths, &call->to)) ||
         (json_object_get(value, "bytes") && !und_strict_integer(at, value, "bytes", 0, most, &call->bytes)) ||
@@ -225,6 +228,7 @@ static bool read_arguments(struct und_strict *at, const json_t *value, const str
          !und_strict_integer(at, value, "into", 0, UND_MAX_HANDLES - 1, &call->other)) ||
         (json_object_get(value, "length") &&
          !und_strict_integer(at, value, "length", 1, INT64_MAX - call->place.base, &call->length)) ||
+        (json_object_get(value, "depth") && !und_strict_integer(at, value, "depth", 2, UND_MAX_DEPTH, &call->depth)) ||
         (json_object_get(value, "as") && !und_strict_integer(at, value, "as", 0, UND_MAX_HANDLES - 1, &call->other)))
         return false;
     const bool moves = call->kind == UND_CALL_READ || call->kind == UND_CALL_WRITE,
@@ -259,6 +263,8 @@ static bool read_call(struct und_strict *at, const json_t *value, const struct l
         return und_strict_fail(at, "expected either path or of");
     if (call->kind == UND_CALL_OPEN && call->fails == (call->other >= 0))
         return und_strict_fail(at, "expected as, the handle, unless the call fails");
+    if (call->depth > 1 && !call->has_place)
+        return und_strict_fail(at, "depth: expected with at alone");
     return call->handle < 0 || !call->fails || und_strict_fail(at, "fails: expected with path alone");
 }
 
@@ -384,6 +390,20 @@ int64_t und_calls_count(const struct und_call_list *list)
 int64_t und_calls_moves_of(const struct und_call_list *list, int64_t rank)
 {
     return sum_of(list->calls, list->count, MOVES, rank);
+}
+
+int64_t und_calls_depth(const struct und_call_list *list, int64_t *largest)
+{
+    int64_t depth = 1;
+    *largest = 0;
+    for (int64_t i = 0; i < list->count; ++i) {
+        const struct und_call *call = &list->calls[i];
+        if (call->kind < UND_CALLS && call->depth > 1) {
+            depth = und_larger(depth, call->depth);
+            *largest = und_larger(*largest, call->bytes);
+        }
+    }
+    return depth;
 }
 
 int64_t und_calls_largest(const struct und_call_list *list)

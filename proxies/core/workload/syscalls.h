@@ -49,6 +49,7 @@ enum und_syscall {
     UND_CALL_ADVISE,
     UND_CALL_ALLOCATE,
     UND_CALL_COPY,
+    UND_CALL_WAIT,
     UND_CALLS,
     UND_CALL_REPEAT = UND_CALLS, /* its body so many times */
     UND_CALL_RANKS               /* its body by some ranks */
@@ -88,6 +89,7 @@ struct und_call {
     struct und_linear path, to, place;
     int64_t bytes, moved; /* asked for, and moved */
     int64_t length;       /* allocate; copy: asked for */
+    int64_t depth;        /* read and write: begun when fewer are in flight; 1: none are, and it ends */
 };
 
 struct und_call_list {
@@ -112,6 +114,9 @@ void und_calls_free(struct und_call_list *list);
 int64_t und_calls_bytes(const struct und_call_list *list);
 int64_t und_calls_count(const struct und_call_list *list);
 int64_t und_calls_largest(const struct und_call_list *list);
+
+/* In flight at a time, at most; and the largest of those that are more than one. */
+int64_t und_calls_depth(const struct und_call_list *list, int64_t *largest);
 
 /* Data calls of one rank. */
 int64_t und_calls_moves_of(const struct und_call_list *list, int64_t rank);

@@ -222,6 +222,8 @@ def _call_faults(call: Row, paths: int, passes: tuple[int, ...]) -> Iterator[tup
         yield "moved", f"expected at most the {asked(call)} bytes that are asked for"
     if kind in ("stat", "truncate", "attribute") and ("path" in call) == ("of" in call):
         yield "call", "expected either path or of"
+    if "depth" in call and "at" not in call:
+        yield "depth", "expected with at alone"
     if kind == "open" and ("as" in call) == bool(call.get("fails")):
         yield "as", "expected the handle, unless the call fails"
     if call.get("fails") and "of" in call:

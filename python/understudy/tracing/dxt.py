@@ -20,6 +20,7 @@ from understudy.inference.log.trace_gaps import Ids, Kept, gaps
 from understudy.inference.steps.overwritten_files import passes_of
 from understudy.inference.table import ALL_RANKS
 from understudy.tracing.files import File, Path, TracedCall
+from understudy.tracing.in_flight import depths
 from understudy.tracing.vocabulary import MAX_CALL_BYTES
 from understudy.units import plural, size
 
@@ -31,6 +32,7 @@ REMEDY = (
 MAX_CALLS = 1 << 24
 MAX_HANDLES = 1 << 16
 PAUSE = levels.SMALL  # share of the run time
+CLOCK_S = 1e-6  # two calls that overlap by less may not
 
 
 def _type(**fields: str) -> np.dtype[np.void]:
@@ -41,7 +43,7 @@ SEGMENT = _type(file="u8", rank="i8", write="?", at="i8", bytes="i8", begin_s="f
 # `order_s`: the end, by which calls are in order. `needs`: another rank reads or wrote the bytes.
 CALL = _type(
     **{"order_s": "f8", "begin_s": "f8", "seconds": "f8", "rank": "i4", "file": "i4"},
-    **{"kind": "i1", "flags": "i1", "needs": "?", "bytes": "i8", "at": "i8"},
+    **{"kind": "i1", "flags": "i1", "needs": "?", "depth": "i2", "bytes": "i8", "at": "i8"},
 )
 # In the order in which they stand at one segment.
 OPEN, STAT, READ, WRITE, SYNC, DATA_SYNC, CLOSE = range(7)
@@ -116,6 +118,7 @@ class TracedLog:
             calls += self._of_file(n, segments[edges[n] : edges[n + 1]], counts.get(file, {}))
         self._calls = np.concatenate(calls)
         self._calls = self._calls[np.argsort(self._calls["order_s"], kind="stable")]
+        self.overlapping = self._overlap()
         self.ranks = {rank: rank for rank in np.unique(self._calls["rank"]).tolist()}
         ends = self._calls["begin_s"] + self._calls["seconds"]
         last_s = float(ends.max(initial=0.0))
@@ -136,6 +139,11 @@ class TracedLog:
             yield (
                 f"Assumed: {self.reopened:,} opens of files that a rank opened several times are "
                 "where its offsets start again, if that is as often, else in its longest pauses."
+            )
+        if self.overlapping:
+            yield (
+                f"Played: {self.overlapping:,} reads and writes of ranks at a time, as threads or "
+                "asynchronous calls make them, as calls in flight."
             )
         if self.truncated:
             yield (
@@ -179,6 +187,21 @@ class TracedLog:
         return segments[
             np.lexsort([segments[key] for key in ("end_s", "begin_s", "rank", "file")])
         ]
+
+    def _overlap(self) -> int:
+        """Let reads and writes of a rank state how many overlap, between its other calls; the
+        number of these."""
+        calls = self._calls
+        calls["depth"] = 1
+        moves = (calls["kind"] == READ) | (calls["kind"] == WRITE)
+        order = np.argsort(calls["rank"], kind="stable")
+        edges = np.flatnonzero(np.diff(calls["rank"][order])) + 1
+        for indices in np.split(order, edges):
+            here = moves[indices]
+            some = indices[here]
+            begins, ends = calls["begin_s"][some], calls["begin_s"][some] + calls["seconds"][some]
+            calls["depth"][some] = depths(begins, ends, np.cumsum(~here)[here], CLOCK_S)
+        return int((calls["depth"] > 1).sum())
 
     def _counts(self, log: Log, kept: Kept) -> dict[int, dict[int, _Counts]]:
         """The counters of POSIX by file and rank."""
@@ -340,7 +363,7 @@ class TracedLog:
         opened_files: set[int] = set()  # files that were opened
         for start in range(0, len(self._calls), 1 << 16):
             for fields in self._calls[start : start + (1 << 16)].tolist():
-                _, begin_s, seconds, rank, n, kind, flags, needs, moved, at = fields
+                _, begin_s, seconds, rank, n, kind, flags, needs, depth, moved, at = fields
                 call = TracedCall(rank, begin_s, seconds, {"call": WORDS[kind]})
                 row, handle = call.row, opened.get((rank, n))
                 if kind == OPEN:
@@ -363,6 +386,7 @@ class TracedLog:
                     row["of"] = handle
                 if kind in (READ, WRITE):
                     row |= {"bytes": moved, "at": at}
+                    row |= {"depth": depth} if depth > 1 else {}
                     call.file, call.changes = self.files[n] if needs else None, kind == WRITE
                 elif kind == DATA_SYNC:
                     row["data_only"] = True

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from operator import add
 from typing import Any
 
+import numpy as np
+
 Row = dict[str, Any]
 
 
@@ -91,6 +93,7 @@ class TracedCall:
     file: File | None = None  # whose bytes it moves
     source: File | None = None  # whose bytes it copies
     changes: bool = False  # names, sizes or bytes
+    alone: bool = False  # its place depends on the calls before it
 
 
 class TracedCalls:
@@ -103,25 +106,62 @@ class TracedCalls:
         self._of = array("I")
         self._at = array("q")
         self._times = array("d")
+        self._waits: dict[int, int] = {}  # ranks that wait behind a call
 
     def append(self, call: TracedCall) -> None:
         """Add a call; its row stays as it is."""
+        kind = self._kind(call)
+        self._at.append(call.row.get("at", 0))  # or OverflowError
+        self._of.append(kind)
+        self._times.extend((call.begin_s, call.seconds))
+
+    def change(self, index: int, **keys: int) -> None:
+        """Add keys to the row of a call."""
+        call = self[index]
+        call.row = call.row | keys
+        self._of[index] = self._kind(call)
+
+    def wait_behind(self, index: int, rank: int) -> None:
+        """Let a rank wait for its calls in flight behind a call."""
+        self._waits[index] = rank
+
+    def placed(self) -> Iterator[tuple[Any, Any]]:
+        """The numbers of reads and writes with a place of their own, of each rank, and for each
+        how many other calls of the rank are before it."""
+        of = np.frombuffer(self._of, np.uint32).copy()
+        ranks = np.array([call.rank for call in self._firsts], np.int64)
+        placed = np.array([_has_place(call) for call in self._firsts], np.bool_)
+        for rank in sorted(self.ranks):
+            indices = np.flatnonzero(ranks[of] == rank)
+            here = placed[of[indices]]
+            yield indices[here], np.cumsum(~here)[here]
+
+    def times(self, indices: Any) -> tuple[Any, Any]:
+        """When these calls began and ended."""
+        times = np.frombuffer(self._times, np.float64).reshape(-1, 2)[indices]
+        return times[:, 0].copy(), times.sum(axis=1)
+
+    def _kind(self, call: TracedCall) -> int:
         row = call.row
         rest = (tuple(v) if k == "flags" else v for k, v in row.items() if k != "at")
-        of = (call.rank, call.path, call.to, id(call.file), id(call.source), call.changes)
+        of: tuple[Any, ...] = (call.rank, call.path, call.to, id(call.file), id(call.source))
+        of += (call.changes, call.alone)
         key = (*of, *row, *rest)
         kind = self._kinds.setdefault(key, len(self._firsts))
         if kind == len(self._firsts):
             self._firsts.append(call)
-        self._at.append(row.get("at", 0))  # or OverflowError
-        self._of.append(kind)
-        self._times.extend((call.begin_s, call.seconds))
+        return kind
 
     def __len__(self) -> int:
         return len(self._of)
 
     def __iter__(self) -> Iterator[TracedCall]:
-        return map(self.__getitem__, range(len(self)))
+        for k in range(len(self)):
+            call = self[k]
+            yield call
+            if k in self._waits:
+                end_s = call.begin_s + call.seconds
+                yield TracedCall(self._waits[k], end_s, 0.0, {"call": "wait"})
 
     def __getitem__(self, k: int) -> TracedCall:
         first, at = self._firsts[self._of[k]], self._at[k]
@@ -137,6 +177,7 @@ class TracedCalls:
             first.file,
             first.source,
             first.changes,
+            first.alone,
         )
 
     @property
@@ -149,3 +190,9 @@ class TracedCalls:
         """The begin of the first and the end of the last; there is one at least."""
         begins, seconds = self._times[::2], self._times[1::2]
         return min(begins), max(map(add, begins, seconds))
+
+
+def _has_place(call: TracedCall) -> bool:
+    row = call.row
+    moves = row["call"] in ("read", "write") and "at" in row
+    return moves and "depth" not in row and not call.alone

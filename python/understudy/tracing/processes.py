@@ -21,6 +21,7 @@ from understudy.tracing.files import (
     TracedCall,
     TracedCalls,
 )
+from understudy.tracing.in_flight import Request, Requests, overlap
 from understudy.tracing.lines import Line, number, path_of, split, unquoted
 from understudy.tracing.vocabulary import (
     ADVICE,
@@ -35,6 +36,7 @@ from understudy.tracing.vocabulary import (
     is_data,
     working_directory,
 )
+from understudy.units import plural
 
 Row = dict[str, Any]
 
@@ -44,12 +46,16 @@ class Processes:
     none: that in which the program was started."""
 
     call_s: float = 20e-6  # that strace takes, with seccomp
+    clock_s: float = 2e-6  # two calls that overlap by less may not
     pause_s = math.inf  # steps begin where ranks need each other alone
 
     def __init__(self, roots: Iterable[str] = ()) -> None:
         self.roots = tuple(roots)
         self.paths: dict[str, Path] = {}
         self.system_calls = TracedCalls()
+        self.requests = Requests(self.system_calls)
+        self.hidden = 0  # requests of io_uring
+        self.polled = 0  # queues of io_uring that take requests without a call
         self.files: list[File] = []
         self.left_out: Counter[str] = Counter()
         # Bytes read and written of files of other directories.
@@ -99,8 +105,12 @@ class Processes:
                 continue
             try:
                 taker(self, self._processes[line.pid], line, line.arguments)
-            except (IndexError, OverflowError, ValueError):
+            except (IndexError, KeyError, OverflowError, ValueError):
                 self.left_out["lines that are damaged"] += 1
+        self.requests.end_all()
+        threads = overlap(self.system_calls, self.clock_s)
+        if threads:
+            self.left_out["reads and writes of threads at a time, as calls in flight"] += threads
 
     @property
     def unended(self) -> int:
@@ -132,6 +142,8 @@ class Processes:
         if process is None:
             return
         process.tasks -= 1
+        if process.tasks == 0:
+            self.requests.end_all(id(process))
         for fd in sorted(process.table) if process.tasks == 0 else ():
             self._close(process, line, fd)
 
@@ -403,6 +415,7 @@ class Processes:
         asked: int,
         moved: int,
         at: int | None,
+        found: bool = True,
     ) -> None:
         if not 0 <= moved <= asked <= MAX_CALL_BYTES:
             raise ValueError(f"{moved} of {asked} bytes")
@@ -413,7 +426,8 @@ class Processes:
             row["at"] = at
         if reads:
             end = place + moved
-            self._found(file, end, moved)
+            if found:
+                self._found(file, end, moved)
             row["bytes"] = asked if moved == asked or file.size <= end else moved
             if moved < row["bytes"]:
                 row["moved"] = moved
@@ -421,7 +435,7 @@ class Processes:
             file.grow(place + moved)
         if at is None:
             opened.place = place + moved
-        self._add(process, line, row, file=file, changes=not reads)
+        self._add(process, line, row, file=file, changes=not reads, alone=opened.append)
 
     def _transfer(self, process: Process, line: Line, arguments: list[str]) -> None:
         """copy_file_range, and sendfile as a read and a write."""
@@ -462,6 +476,93 @@ class Processes:
         """Bytes up to there were read: a file that was there before has them."""
         if end > file.size and moved and file.prepared is not None:
             file.was(end)
+
+    # -- asynchronous calls -----------------------------------------------------------------------
+
+    def _submit(self, process: Process, line: Line, arguments: list[str]) -> None:
+        """io_submit: requests that are begun."""
+        if line.result is None or line.result < 1:
+            return
+        rows = split(arguments[2].strip()[1:-1])[: line.result]
+        requests = [dict(_keys(text)) for text in rows if text.startswith("{")]
+        if len(requests) < line.result:
+            more = line.result - len(requests)
+            self.left_out["requests of io_submit that the trace cuts off"] += more
+        for keys in requests:
+            self._begin_request(process, line, keys)
+
+    def _begin_request(self, process: Process, line: Line, keys: dict[str, str]) -> None:
+        kind = keys["aio_lio_opcode"].removeprefix("IOCB_CMD_")
+        data = keys.get("aio_data", "0")
+        descriptor = process.table.get(number(keys["aio_fildes"]))
+        if kind in ("FSYNC", "FDSYNC"):
+            if descriptor is not None:
+                row: Row = {"call": "sync", "of": descriptor.handle}
+                row |= {"data_only": True} if kind == "FDSYNC" else {}
+                self._add(process, line, row, file=descriptor.opened.file)
+            self.requests.begin(process.rank, Request(None, data, 0, id(process)), moves=False)
+            return
+        if not kind.startswith(("PREAD", "PWRITE")):
+            self.left_out[f"io_submit of {kind}"] += 1
+            self.requests.begin(process.rank, Request(None, data, 0, id(process)), moves=False)
+            return
+        asked = number(keys["aio_nbytes"])
+        if kind.endswith("V"):
+            texts = keys["aio_buf"].split("iov_len=")[1:]
+            asked = sum(number(text.split("}")[0].split(",")[0]) for text in texts)
+        reads, index = kind.startswith("PREAD"), None
+        if descriptor is None:
+            self.moved_elsewhere(path_of(keys["aio_fildes"]) or "", not reads, asked)
+        else:
+            index = len(self.system_calls)
+            at = number(keys["aio_offset"])
+            self._moved(process, line, descriptor, reads, asked, asked, at, found=False)
+        alone = descriptor is not None and descriptor.opened.append
+        self.requests.begin(process.rank, Request(index, data, asked, id(process)), not alone)
+
+    def _reap(self, process: Process, line: Line, arguments: list[str]) -> None:
+        """io_getevents: requests that have ended."""
+        if line.result is None or line.result < 1:
+            return
+        for text in split(arguments[3].strip()[1:-1])[: line.result]:
+            keys = dict(_keys(text))
+            moved = _signed(keys["res"])
+            request = self.requests.end(process.rank, keys.get("data", "0"), moved)
+            if request is None or request.index is None:
+                continue
+            call = self.system_calls[request.index]
+            reads = call.row["call"] == "read"
+            if moved < 0 or (moved < request.asked and not reads):
+                self.left_out["requests of io_submit that failed, as others"] += 1
+                moved = request.asked
+            if moved < request.asked:
+                self.system_calls.change(request.index, moved=moved)
+            if reads and call.file is not None:
+                self._found(call.file, call.row["at"] + moved, moved)
+
+    def _destroy(self, process: Process, line: Line, arguments: list[str]) -> None:
+        """io_destroy waits for all requests."""
+        self.requests.end_all(id(process))
+
+    def _enter(self, process: Process, line: Line, arguments: list[str]) -> None:
+        """io_uring: its requests are in memory that the program shares with the kernel."""
+        if line.name == "io_uring_setup":
+            self.polled += "IORING_SETUP_SQPOLL" in line.text and not line.error
+        elif line.result is not None and line.result > 0:
+            self.hidden += line.result
+
+    def unseen(self) -> Iterator[str]:
+        """Notes on requests that a trace of system calls does not show."""
+        if self.hidden:
+            yield (
+                f"Not played: io_uring_enter submitted {plural(self.hidden, 'request')} that a "
+                "trace of system calls does not show."
+            )
+        if self.polled:
+            yield (
+                f"Not played: what {plural(self.polled, 'queue')} of io_uring took without a call "
+                "(IORING_SETUP_SQPOLL), which a trace of system calls does not show."
+            )
 
     def _seek(self, process: Process, line: Line, arguments: list[str]) -> None:
         descriptor = self._of(process, arguments)
@@ -701,6 +802,21 @@ class Processes:
                 self.left_out[line.name] += 1
 
 
+def _keys(text: str) -> Iterator[tuple[str, str]]:
+    """Keys and values of a structure."""
+    for part in split(text.strip("{}")):
+        name, mark, value = part.partition("=")
+        if mark:
+            yield name, value
+
+
+def _signed(text: str) -> int:
+    """A number of 64 bits, whose sign strace may not show."""
+    plain = text.split(" ", 1)[0]
+    value = -number(plain[1:]) if plain.startswith("-") else number(plain)
+    return value - (1 << 64) if value >= 1 << 63 else value
+
+
 _Taker = Callable[[Processes, Process, Line, list[str]], None]
 
 
@@ -725,7 +841,11 @@ def _takers() -> Iterator[tuple[str, _Taker]]:
         "rename renameat renameat2 link linkat": Processes._on_two,
         "dup dup2 dup3 fcntl": Processes._dup,
         "close close_range": Processes._closed,
-        "mmap flock setxattr fsetxattr sync_file_range io_submit": Processes._unmade,
+        "mmap flock setxattr fsetxattr sync_file_range": Processes._unmade,
+        "io_submit": Processes._submit,
+        "io_getevents io_pgetevents": Processes._reap,
+        "io_destroy": Processes._destroy,
+        "io_uring_setup io_uring_enter": Processes._enter,
     }
     for names, taker in by.items():
         yield from ((name, taker) for name in names.split())

@@ -116,7 +116,10 @@ def of_processes(
 ) -> Workload:
     """The workload of the calls of processes that a tracer has written to `where`; the notes say
     what it does not tell."""
+    unseen = list(traced.unseen())
     if not traced.system_calls:
+        if unseen:
+            raise UnderstudyError(f"{where}: {' '.join(unseen)} There are no other calls.")
         raise UnderstudyError(
             f"{where}: no calls on files of the directories; expected some below the one in which "
             "the program was started, or below others: understudy describe --below DIRECTORY"
@@ -128,7 +131,7 @@ def of_processes(
         "runtime_s": "From the first call to the last.",
         "streams": f"Calls of the system, as {tracer} saw them.",
     }
-    all_notes = [*notes, *left_out(traced.left_out)]
+    all_notes = [*notes, *unseen, *left_out(traced.left_out)]
     if traced.elsewhere:
         read, written = map(sum, zip(*traced.elsewhere.values(), strict=True))
         all_notes.append(

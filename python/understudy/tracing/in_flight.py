@@ -1,0 +1,114 @@
+"""Calls that are in flight at a time: requests of the kernel's asynchronous I/O (io_submit), and
+reads and writes of threads, whose times overlap.
+"""
+
+from array import array
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from understudy.tracing.files import TracedCalls
+
+MAX_DEPTH = 4096  # that a call may state
+HELD = 1.5  # calls in flight on average, from which on they are together
+
+
+@dataclass(slots=True)
+class Request:
+    """One that was submitted: its place in the list of calls (None: it is on no file that counts),
+    data of the program, bytes, and the process."""
+
+    index: int | None
+    data: str
+    asked: int
+    owner: int
+
+
+@dataclass(slots=True)
+class _Rank:
+    """Requests of a rank in flight, and those on files that count since none was."""
+
+    requests: list[Request] = field(default_factory=list)
+    period: "array[int]" = field(default_factory=lambda: array("Q"))
+    most: int = 0
+
+
+class Requests:
+    """Requests in flight of each rank. Once none is, those since then state how many were."""
+
+    def __init__(self, calls: TracedCalls) -> None:
+        self._calls = calls
+        self._ranks: dict[int, _Rank] = {}
+
+    def begin(self, rank: int, request: Request, moves: bool = True) -> None:
+        """Note a request. `moves`: it reads or writes."""
+        here = self._ranks.setdefault(rank, _Rank())
+        here.requests.append(request)
+        if moves and request.index is not None:
+            here.period.append(request.index)
+        here.most = max(here.most, len(here.requests))
+
+    def end(self, rank: int, data: str, moved: int) -> Request | None:
+        """The request that ended: that with these data, or the first with so many bytes."""
+        here = self._ranks.get(rank, _Rank())
+        if not here.requests:
+            return None
+        some = [r for r in here.requests if r.data == data] or here.requests
+        request = next((r for r in some if r.asked == moved), some[0])
+        here.requests.remove(request)
+        if not here.requests:
+            self._close(here)
+        return request
+
+    def end_all(self, owner: int | None = None) -> None:
+        """All requests of a process have ended, or all there are."""
+        for here in self._ranks.values():
+            here.requests = [r for r in here.requests if owner not in (None, r.owner)]
+            if not here.requests:
+                self._close(here)
+
+    def _close(self, here: _Rank) -> None:
+        if here.most > 1 and here.period:
+            for index in here.period:
+                self._calls.change(index, depth=min(here.most, MAX_DEPTH))
+            self._calls.wait_behind(len(self._calls) - 1, self._calls[here.period[0]].rank)
+        here.period, here.most = array("Q"), 0
+
+
+def depths(begin_s: Any, end_s: Any, parts: Any, resolution_s: float) -> Any:
+    """How many calls of a rank are in flight (i8 [n]), for their times (f8 [n] each) and the part
+    of the list that each is in (i8 [n], ascending): the average, rounded, over the time that the
+    calls of the part cover; 1: no more than that. What overlaps by less than the resolution of
+    the clock does not."""
+    if not len(begin_s):
+        return np.zeros(0, np.int64)
+    order = np.lexsort([begin_s, parts])
+    begins, of = begin_s[order], parts[order]
+    ends = np.maximum(end_s - resolution_s, begin_s)[order]
+    first = np.flatnonzero(np.append(True, of[1:] != of[:-1]))
+    which = np.repeat(np.arange(len(first)), np.diff(np.append(first, len(of))))
+    far = ends.max() - begins.min() + 1  # parts are apart by it, so that no end reaches another
+    reached = np.maximum.accumulate(ends + far * which) - far * which
+    before = np.append(-np.inf, reached[:-1])
+    before[first] = -np.inf
+    covered = np.add.reduceat(np.maximum(ends - np.maximum(begins, before), 0), first)
+    spent = np.add.reduceat(ends - begins, first)
+    held = np.divide(spent, covered, out=np.ones(len(first)), where=covered > 0)
+    each = np.where(held >= HELD, np.minimum(np.rint(held), MAX_DEPTH), 1).astype(np.int64)
+    in_flight = np.ones(len(order), np.int64)
+    in_flight[order] = each[which]
+    return in_flight
+
+
+def overlap(calls: TracedCalls, resolution_s: float) -> int:
+    """Let reads and writes of a rank with places of their own state how many overlap, between its
+    other calls; the number of these."""
+    changed = 0
+    for indices, parts in calls.placed():
+        each = depths(*calls.times(indices), parts, resolution_s)
+        some = np.flatnonzero(each > 1)
+        changed += len(some)
+        for k in some.tolist():
+            calls.change(int(indices[k]), depth=int(each[k]))
+    return changed
