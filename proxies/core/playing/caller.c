@@ -1,3 +1,4 @@
+/* One file because every call looks at the same handles and files, and changes them. */
 #include "playing/caller.h"
 
 #include "job/die.h"

@@ -19,7 +19,7 @@ from understudy.inference.log.counter_totals import CounterTotals
 from understudy.inference.log.hdf5_layouts import Hdf5Layout
 from understudy.inference.provenance import directories_apart, prove
 from understudy.inference.score import candidates
-from understudy.inference.steps import orders, pace, skews
+from understudy.inference.steps import orders, overlaps, pace, skews
 from understudy.inference.steps.dumps import AVERAGED, Defaults, Dumps
 from understudy.inference.steps.overwritten_files import unravel
 from understudy.inference.streams import scratch_dumps, small_file_streams, small_inputs
@@ -67,6 +67,7 @@ class Composer:
     notes: list[str] = field(default_factory=list)
     templates: list[frozenset[bytes]] = field(default_factory=list)  # of each stream's files
     directories: set[bytes] = field(default_factory=set)  # that dumps make
+    depths: dict[str, int] = field(default_factory=dict)  # of streams with calls in flight
 
     def streams(
         self,
@@ -250,6 +251,14 @@ class Composer:
             how = f"bytes over {of}, of which there are several in a dump"
             self.provenance.append(
                 Provenance(path=f"{at}/{key}", origin="derived", how=how, confidence="likely")
+            )
+        if draft.depth > 1:
+            self.depths[name] = draft.depth
+            self.notes.append(overlaps.note(name, draft.depth))
+            self.provenance.append(
+                Provenance(
+                    path=f"{at}/depth", origin="derived", how=overlaps.HOW, confidence="likely"
+                )
             )
         datasets = self._datasets(draft, at)
         label = main.template.replace(b"\x00", b"*").decode("utf-8", "replace")

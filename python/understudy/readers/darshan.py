@@ -28,6 +28,7 @@ from understudy.inference.score.counter_comparison import explain
 from understudy.inference.score.explanation import (
     Explanation,
 )
+from understudy.inference.steps import overlaps
 from understudy.inference.steps.heatmap import READS, Heat
 from understudy.inference.steps.passes import Segments
 from understudy.inference.steps.time_steps import TimeSteps
@@ -279,6 +280,8 @@ def _describe(
             program_streams[n] = in_flight(stream)
             notes.append(f"{stream.name}: {NOTE}.")
             unwaited.add(f"/streams/{n}/dumps/*/compute_s")
+        elif depth := composer.depths.get(stream.name):
+            program_streams[n] = overlaps.deep(stream, depth)
     if mapped := accesses.counter_totals.counted("POSIX", "POSIX_MMAPS"):
         times = "once" if mapped == 1 else f"{mapped:,} times"
         notes.append(

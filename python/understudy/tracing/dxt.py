@@ -17,10 +17,10 @@ from understudy.inference import constants as levels
 from understudy.inference.log.impossible_values import MAX_BYTES, Screen
 from understudy.inference.log.interface_counters import not_junk
 from understudy.inference.log.trace_gaps import Ids, Kept, gaps
+from understudy.inference.steps.overlaps import CLOCK_S, depths
 from understudy.inference.steps.overwritten_files import passes_of
 from understudy.inference.table import ALL_RANKS
 from understudy.tracing.files import File, Path, TracedCall
-from understudy.tracing.in_flight import depths
 from understudy.tracing.vocabulary import MAX_CALL_BYTES
 from understudy.units import plural, size
 
@@ -32,7 +32,6 @@ REMEDY = (
 MAX_CALLS = 1 << 24
 MAX_HANDLES = 1 << 16
 PAUSE = levels.SMALL  # share of the run time
-CLOCK_S = 1e-6  # two calls that overlap by less may not
 
 
 def _type(**fields: str) -> np.dtype[np.void]:

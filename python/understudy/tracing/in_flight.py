@@ -4,14 +4,11 @@ reads and writes of threads, whose times overlap.
 
 from array import array
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
+from understudy.inference.steps.overlaps import MAX_DEPTH, depths
 from understudy.tracing.files import TracedCalls
-
-MAX_DEPTH = 4096  # that a call may state
-HELD = 1.5  # calls in flight on average, from which on they are together
 
 
 @dataclass(slots=True)
@@ -74,31 +71,6 @@ class Requests:
                 self._calls.change(index, depth=min(here.most, MAX_DEPTH))
             self._calls.wait_behind(len(self._calls) - 1, self._calls[here.period[0]].rank)
         here.period, here.most = array("Q"), 0
-
-
-def depths(begin_s: Any, end_s: Any, parts: Any, resolution_s: float) -> Any:
-    """How many calls of a rank are in flight (i8 [n]), for their times (f8 [n] each) and the part
-    of the list that each is in (i8 [n], ascending): the average, rounded, over the time that the
-    calls of the part cover; 1: no more than that. What overlaps by less than the resolution of
-    the clock does not."""
-    if not len(begin_s):
-        return np.zeros(0, np.int64)
-    order = np.lexsort([begin_s, parts])
-    begins, of = begin_s[order], parts[order]
-    ends = np.maximum(end_s - resolution_s, begin_s)[order]
-    first = np.flatnonzero(np.append(True, of[1:] != of[:-1]))
-    which = np.repeat(np.arange(len(first)), np.diff(np.append(first, len(of))))
-    far = ends.max() - begins.min() + 1  # parts are apart by it, so that no end reaches another
-    reached = np.maximum.accumulate(ends + far * which) - far * which
-    before = np.append(-np.inf, reached[:-1])
-    before[first] = -np.inf
-    covered = np.add.reduceat(np.maximum(ends - np.maximum(begins, before), 0), first)
-    spent = np.add.reduceat(ends - begins, first)
-    held = np.divide(spent, covered, out=np.ones(len(first)), where=covered > 0)
-    each = np.where(held >= HELD, np.minimum(np.rint(held), MAX_DEPTH), 1).astype(np.int64)
-    in_flight = np.ones(len(order), np.int64)
-    in_flight[order] = each[which]
-    return in_flight
 
 
 def overlap(calls: TracedCalls, resolution_s: float) -> int:

@@ -16,7 +16,13 @@ import numpy.typing as npt
 from understudy.contracts.workload import Order
 from understudy.inference import constants as levels
 from understudy.inference.log.accesses import Hint
-from understudy.inference.steps import orders, pace, reads_between_writes, scratch_files
+from understudy.inference.steps import (
+    orders,
+    overlaps,
+    pace,
+    reads_between_writes,
+    scratch_files,
+)
 from understudy.inference.steps.heatmap import (
     FROM_HEAT,
     NOISE,
@@ -95,6 +101,7 @@ class TimeSteps:
         others = [d for d in drafts if not d.scratch_dumps]
         for draft in others:
             orders.traced(draft, self.trace)
+            overlaps.learn(draft, self.trace)
         align(others, self.heat)
         pace.learn(others, self.trace, self.runtime_s)
         return drafts

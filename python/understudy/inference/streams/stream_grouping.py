@@ -36,6 +36,7 @@ class Draft:
     late: bool = False  # some ranks are, in one dump that took long
     remarks: list[str] = field(default_factory=list)  # notes on it, without its name
     order: Order = field(default_factory=Order)  # of the calls in a dump
+    depth: int = 1  # calls of a rank in flight at a time
     block: int = 0  # bytes of the blocks that are dealt to the ranks in turn
     pace: str = "burst"
     paced: str = ""  # why that is no more than assumed
