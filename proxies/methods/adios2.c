@@ -618,6 +618,7 @@ const struct und_method und_method_adios2 = {
     .name = "adios2",
     .suffix = ".bp",
     .has_files = true,
+    .complete = true,
     .hides_calls = true,
     .buffers = true,
     .waits = true,

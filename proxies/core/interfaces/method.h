@@ -147,6 +147,7 @@ struct und_method {
     bool creates;            /* its open creates files, as applications do; not where a layout is asked for */
     bool replaces;           /* its library replaces the files that it is given: they lose their layout */
     bool hides_calls; /* a library makes its calls of the system, and does not say all that they report: see calls.h */
+    bool complete;    /* it reads only variables that were written: moves cannot end early */
     bool buffers;     /* its library keeps bytes of a time step: appended files are flushed after each one */
     bool hands_over;  /* its library keeps bytes of calls, which a flush hands to the system */
     bool waits;       /* its library reads in threads, which hang where a file ends before what they want */

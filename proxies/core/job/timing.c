@@ -109,6 +109,32 @@ static void quantiles(const double *seconds, int count, int ranks, MPI_Comm comm
             summaries[i].quantile_s[q] = und_search_value(&searches[i][q]);
 }
 
+/* Bytes that the rank has moved by the time, spread evenly over its own. */
+static int64_t bytes_by(const struct und_record *record, double time_s)
+{
+    const double whole_s = record->end_s - record->start_s, part_s = time_s - record->start_s;
+    if (part_s >= whole_s)
+        return record->bytes;
+    return part_s <= 0 ? 0 : (int64_t)((double)record->bytes * (part_s / whole_s));
+}
+
+static void find_first_ends(const struct und_record *records, int count, MPI_Comm comm, struct und_summary *summaries)
+{
+    static const char failed[] = "cannot find the first end";
+    double first[BLOCK];
+    int64_t bytes[BLOCK];
+    for (int i = 0; i < count; ++i)
+        first[i] = records[i].bytes > 0 ? records[i].end_s : HUGE_VAL;
+    UND_MPI(MPI_Allreduce(MPI_IN_PLACE, first, count, MPI_DOUBLE, MPI_MIN, comm), failed);
+    for (int i = 0; i < count; ++i)
+        bytes[i] = bytes_by(&records[i], first[i]);
+    UND_MPI(MPI_Allreduce(MPI_IN_PLACE, bytes, count, MPI_INT64_T, MPI_SUM, comm), failed);
+    for (int i = 0; i < count; ++i) {
+        summaries[i].first_end_s = first[i];
+        summaries[i].first_end_bytes = bytes[i];
+    }
+}
+
 static void summarize_block(const struct und_record *records, int count, MPI_Comm comm, struct und_summary *summaries)
 {
     double least[BLOCK][2], most[BLOCK][2], sum[BLOCK], seconds[BLOCK];
@@ -137,6 +163,7 @@ static void summarize_block(const struct und_record *records, int count, MPI_Com
         summaries[i].bytes = totals[i][0];
         summaries[i].operations = totals[i][1];
     }
+    find_first_ends(records, count, comm, summaries);
     quantiles(seconds, count, ranks, comm, summaries);
 }
 
@@ -145,5 +172,23 @@ void und_summarize(const struct und_record *records, int count, MPI_Comm comm, s
     for (int done = 0; done < count; done += BLOCK) {
         const int some = count - done < BLOCK ? count - done : BLOCK;
         summarize_block(records + done, some, comm, summaries + done);
+    }
+}
+
+void und_summarize_stops(const struct und_stop *stops, int count, MPI_Comm comm, struct und_stops *summaries)
+{
+    static const char failed[] = "cannot reduce what ranks moved up to the deadline";
+    for (int i = 0; i < count; ++i) {
+        const struct und_stop *stop = &stops[i];
+        int64_t sums[] = {stop->ranks, stop->bytes};
+        int64_t most[] = {stop->transfers, -stop->transfers, stop->bytes, -stop->bytes};
+        UND_MPI(MPI_Allreduce(MPI_IN_PLACE, sums, 2, MPI_INT64_T, MPI_SUM, comm), failed);
+        UND_MPI(MPI_Allreduce(MPI_IN_PLACE, most, 4, MPI_INT64_T, MPI_MAX, comm), failed);
+        summaries[i] = (struct und_stops){.ranks = sums[0],
+                                          .bytes = sums[1],
+                                          .most_transfers = most[0],
+                                          .least_transfers = -most[1],
+                                          .most_bytes = most[2],
+                                          .least_bytes = -most[3]};
     }
 }

@@ -31,12 +31,28 @@ struct und_record {
     int64_t operations;
 };
 
+/* Where a deadline ended the moves of an event on one rank. */
+struct und_stop {
+    int64_t ranks;            /* 1: transfers were left */
+    int64_t transfers, bytes; /* made by then */
+};
+
+/* The same over all ranks. */
+struct und_stops {
+    int64_t ranks; /* that left transfers */
+    int64_t bytes;
+    int64_t least_transfers, most_transfers; /* of a rank */
+    int64_t least_bytes, most_bytes;
+};
+
 enum und_statistic { UND_Q25, UND_MEDIAN, UND_Q75, UND_Q95, UND_QUANTILES };
 
 /* The same over all ranks. */
 struct und_summary {
     double first_start_s;
     double last_end_s;
+    double first_end_s;      /* of the ranks that moved bytes, */
+    int64_t first_end_bytes; /* and those of all ranks by then, if each moves its own evenly */
     double min_s, max_s, mean_s;
     double quantile_s[UND_QUANTILES]; /* smallest value with at least that share of ranks at or below */
     int64_t bytes;
@@ -45,6 +61,9 @@ struct und_summary {
 
 /* Collective over comm; `summaries` is filled on every rank. */
 void und_summarize(const struct und_record *records, int count, MPI_Comm comm, struct und_summary *summaries);
+
+/* Likewise. */
+void und_summarize_stops(const struct und_stop *stops, int count, MPI_Comm comm, struct und_stops *summaries);
 
 /* A bisection for the smallest value of which at least `need` values are at or below. */
 struct und_search {

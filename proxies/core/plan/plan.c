@@ -414,6 +414,48 @@ void und_plan_events(const struct und_workload *workload, const struct und_optio
     }
 }
 
+/* Can the moves of the stream end early? What is not written cannot be read by what another stream says. */
+static bool check_deadline(const struct und_workload *workload, int s, const struct und_options *options,
+                           const struct und_stream_plan *plan, struct und_error *error)
+{
+    const struct und_stream *stream = &workload->streams[s];
+    if (options->deadline_s < 0)
+        return true;
+    if (stream->own_set.tree)
+        return und_fail(error, "--deadline: streams[%d] (%s) is a list of calls, of which none can be left out", s,
+                        stream->name);
+    if (stream->source >= 0)
+        return und_fail(error, "--deadline: streams[%d] (%s) reads what another stream may have left unwritten", s,
+                        stream->name);
+    if (plan->method->complete && stream->operation == UND_WRITES)
+        return und_fail(error, "--deadline: the method %s of streams[%d] (%s) cannot leave out a part of a file",
+                        plan->method->name, s, stream->name);
+    if (!options->wear_out)
+        return true;
+    if (stream->in_turn || stream->own_set.owner == UND_EACH_ROW)
+        return und_fail(error, "--wear-out: the ranks of streams[%d] (%s) %s; expected files that are open together", s,
+                        stream->name, stream->in_turn ? "take turns" : "have many files, one after the other");
+    if (plan->some_collective || (plan->flush_bytes > 0 && plan->method->collective))
+        return und_fail(error, "--wear-out: calls of streams[%d] (%s) are collective, whose ranks stop together", s,
+                        stream->name);
+    return !plan->method->define ||
+           und_fail(error, "--wear-out: the method %s of streams[%d] (%s) cannot go on with a variable",
+                    plan->method->name, s, stream->name);
+}
+
+static bool check_deadlines(const struct und_workload *workload, const struct und_options *options,
+                            const struct und_plan *plan, struct und_error *error)
+{
+    if (options->wear_out && options->deadline_s < 0)
+        return und_fail(error, "--wear-out: expected --deadline with it");
+    if (options->deadline_s > 0 && options->keep)
+        return und_fail(error, "--deadline and --keep exclude each other: later runs would read what was not written");
+    for (int s = 0; s < workload->stream_count; ++s)
+        if (!check_deadline(workload, s, options, &plan->streams[s], error))
+            return false;
+    return true;
+}
+
 static bool plan_layout_of_files(const struct und_options *options, struct und_layout_request *request,
                                  struct und_error *error)
 {
@@ -435,6 +477,8 @@ static bool fill(const struct und_workload *workload, const struct und_options *
     plan->keep_pauses = options->keep_pauses;
     plan->requests = options->requests;
     plan->output = options->output;
+    plan->deadline_s = options->deadline_s > 0 ? options->deadline_s : 0;
+    plan->wears_out = options->wear_out;
     plan->verify = options->verify;
     plan->drop_cache = options->drop_cache;
     plan->verbose = options->verbose;
@@ -448,7 +492,7 @@ static bool fill(const struct und_workload *workload, const struct und_options *
         if (!plan_stream(workload, s, options, file, plan->streams, error))
             return false;
     return check_settings(workload, options, plan->streams, error) &&
-           check_restart(workload, options, plan->streams, error) &&
+           check_restart(workload, options, plan->streams, error) && check_deadlines(workload, options, plan, error) &&
            plan_layout_of_files(options, &plan->layout, error);
 }
 

@@ -52,6 +52,8 @@ struct und_plan {
     bool keep, verify, drop_cache, verbose;
     bool latency;            /* of each data call is noted */
     const char *time_series; /* of them; NULL: none */
+    double deadline_s;       /* of the moves of a rank in a dump; 0: none */
+    bool wears_out;          /* behind it, all ranks go on to the largest number of transfers of any */
     double time_scale;
     bool keep_pauses;         /* of the original, rather than its times */
     enum und_compute compute; /* what fills the time between events */

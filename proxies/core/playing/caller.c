@@ -12,6 +12,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -853,7 +854,7 @@ static void make(struct und_caller *caller, const struct und_call *call)
     case UND_CALL_READ:
     case UND_CALL_WRITE:
         if (caller->pace->is_kept)
-            und_pace_keep(caller->pace, caller->run);
+            und_pace_keep(caller->pace, caller->run, INFINITY);
         right = begins ? begin_move(caller, call) : make_move(caller, call);
         break;
     case UND_CALL_COPY: right = make_copy(caller, call); break;

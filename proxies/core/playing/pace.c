@@ -2,24 +2,29 @@
 
 #include "storage/watchdog.h"
 
+#include <math.h>
+
 static const double least_s = 1e-6; /* shorter times are computed together: a look at the clock takes its time too */
 
-void und_pace_stop(struct und_pace *pace)
+void und_pace_stop(struct und_pace *pace, bool always)
 {
-    pace->is_kept = false;
+    pace->is_kept = pace->always = always;
+    pace->is_paced = false;
     pace->compute_s = 0;
 }
 
 void und_pace_compute(struct und_pace *pace, double seconds, int64_t transfers)
 {
-    pace->is_kept = seconds > 0 && transfers > 1;
-    pace->compute_s = pace->is_kept ? seconds / (double)(transfers - 1) : 0;
+    pace->is_paced = seconds > 0 && transfers > 1;
+    pace->is_kept = pace->always || pace->is_paced;
+    pace->compute_s = pace->is_paced ? seconds / (double)(transfers - 1) : 0;
     pace->behind_s = -pace->compute_s;
 }
 
 void und_pace_spread(struct und_pace *pace, double seconds, int64_t transfers)
 {
-    pace->is_kept = transfers > 0;
+    pace->is_paced = transfers > 0;
+    pace->is_kept = pace->always || pace->is_paced;
     pace->next_s = und_clock();
     pace->step_s = seconds / (double)(transfers > 0 ? transfers : 1);
 }
@@ -33,14 +38,14 @@ double und_pace_s(const struct und_run *run, const struct und_stream *stream, in
 }
 
 /* As applications do between the calls of a dump, and not asleep: the times are too short for that. */
-static void compute(struct und_pace *pace, struct und_watch *watch)
+static void compute(struct und_pace *pace, struct und_watch *watch, double end_s)
 {
     pace->behind_s += pace->compute_s;
     if (pace->behind_s < least_s)
         return;
     const double now = und_clock();
     und_watch_pause(watch, true);
-    und_wait(now + pace->behind_s, UND_BUSY);
+    und_wait(fmin(now + pace->behind_s, end_s), UND_BUSY);
     und_watch_pause(watch, false);
     const double computed_s = und_clock() - now;
     pace->waited_s += computed_s;
@@ -48,10 +53,12 @@ static void compute(struct und_pace *pace, struct und_watch *watch)
     pace->behind_s = computed_s < 2 * pace->behind_s ? pace->behind_s - computed_s : 0;
 }
 
-void und_pace_keep(struct und_pace *pace, const struct und_run *run)
+void und_pace_keep(struct und_pace *pace, const struct und_run *run, double end_s)
 {
+    if (!pace->is_paced)
+        return;
     if (pace->compute_s > 0) {
-        compute(pace, run->watch);
+        compute(pace, run->watch, end_s);
         return;
     }
     /* Ranks have different numbers of transfers, so they do not compute together here. */
@@ -59,7 +66,7 @@ void und_pace_keep(struct und_pace *pace, const struct und_run *run)
     const double now = und_clock();
     if (pace->next_s > now) {
         und_watch_pause(run->watch, true);
-        und_wait(pace->next_s, how == UND_STENCIL ? UND_BUSY : how);
+        und_wait(fmin(pace->next_s, end_s), how == UND_STENCIL ? UND_BUSY : how);
         und_watch_pause(run->watch, false);
         pace->waited_s += und_clock() - now;
     }

@@ -8,7 +8,8 @@
 #include "plan/run.h"
 
 struct und_pace {
-    bool is_kept;               /* in the dump in hand */
+    bool is_kept, always;       /* in the dump in hand; transfers have a deadline */
+    bool is_paced;              /* in the dump in hand, by what follows */
     double next_s, step_s;      /* when the next transfer is due, from one to the next */
     double compute_s, behind_s; /* between two transfers, and what is left of that; 0: a steady pace */
     double waited_s;            /* on purpose, since it was set to 0 */
@@ -18,12 +19,12 @@ struct und_pace {
  * which are spread over so long, or which have no pace. */
 void und_pace_compute(struct und_pace *pace, double seconds, int64_t transfers);
 void und_pace_spread(struct und_pace *pace, double seconds, int64_t transfers);
-void und_pace_stop(struct und_pace *pace);
+void und_pace_stop(struct und_pace *pace, bool always);
 
 /* The seconds that a rank of several transfers computes or waits in the dump. */
 double und_pace_s(const struct und_run *run, const struct und_stream *stream, int dump);
 
-/* Before a transfer: waits until it is due, or computes. */
-void und_pace_keep(struct und_pace *pace, const struct und_run *run);
+/* Before a transfer: waits until it is due, or computes, but for no longer than to a time of und_clock. */
+void und_pace_keep(struct und_pace *pace, const struct und_run *run, double end_s);
 
 #endif

@@ -19,8 +19,10 @@ struct playing {
     struct und_record *records;            /* NULL: no time is taken */
     double zero, stamp;                    /* begin of the run, end of what was done last */
     double begin;                          /* of the dump, for ranks that are late */
+    int loops;                             /* around the instruction in hand */
     bool reads;
-    bool waits; /* for its own time, once its files are open */
+    bool wears_out; /* ranks go on behind the deadline */
+    bool waits;     /* for its own time, once its files are open */
 };
 
 /* Phases of many files, or of several instructions, add up. */
@@ -209,6 +211,10 @@ static void each_file(struct playing *playing, const struct und_instruction *bod
 {
     const int64_t files = und_stream_player_rows(playing->player);
     for (int64_t i = 0; i < files; ++i) {
+        if (und_stream_player_is_over(playing->player)) {
+            und_stream_player_leave_out_rows(playing->player, i);
+            break;
+        }
         und_stream_player_go_to_row(playing->player, i);
         playing->stamp = und_clock();
         carry_out(playing, body, count);
@@ -251,12 +257,43 @@ static void carry_out_timely(struct playing *playing, const struct und_instructi
     }
 }
 
+/* Behind moves of the step, which began with transfer `from` of the dump: where the deadline stopped a rank, all go on
+ * to the largest number of transfers of any. Waiting for them is no time of I/O. */
+static void wear_out(struct playing *playing, const struct und_instruction *moves, int count, int64_t from)
+{
+    const double now = und_clock();
+    int64_t most[] = {und_stream_player_transfers(playing->player), und_stream_player_is_stopped(playing->player)};
+    und_watch_enter(playing->run->watch, "wait for the deadline of all ranks", NULL, true);
+    UND_MPI(MPI_Allreduce(MPI_IN_PLACE, most, 2, MPI_INT64_T, MPI_MAX, playing->run->comm),
+            "cannot agree on the transfers at the deadline");
+    und_watch_leave(playing->run->watch);
+    playing->stamp += und_clock() - now;
+    if (!most[1])
+        return;
+    und_stream_player_wear_out(playing->player, from, most[0]);
+    ++playing->loops;
+    carry_out(playing, moves, count);
+    --playing->loops;
+}
+
+static bool moves_bytes(const struct und_instruction *instruction)
+{
+    return instruction->code == UND_DO_MOVE || instruction->code == UND_DO_PASSES;
+}
+
 /* Files that are made to be read are flushed, unless they are too many. */
 static void carry_out(struct playing *playing, const struct und_instruction *body, int count)
 {
+    int moves = count; /* those that the instruction is one of; count: it is none */
+    int64_t from = 0;
     for (int i = 0; i < count; i += 1 + body[i].body) {
         const struct und_instruction *here = &body[i];
+        const int end = i + 1 + here->body;
         const bool last_move = i + 1 == count || body[i + 1].code != UND_DO_MOVE;
+        if (moves_bytes(here) && moves == count) {
+            moves = i;
+            from = und_stream_player_transfers(playing->player);
+        }
         switch (here->code) {
         case UND_DO_OPEN: open_files(playing); break;
         case UND_DO_MOVE:
@@ -269,14 +306,21 @@ static void carry_out(struct playing *playing, const struct und_instruction *bod
         case UND_DO_CLOSE: close_files(playing); break;
         case UND_DO_CALLS: call(playing); break;
         case UND_DO_PASSES:
+            ++playing->loops;
             for (int64_t pass = 0; pass < (playing->doing == UND_PLAY ? here->times : 1); ++pass)
                 carry_out(playing, here + 1, here->body);
+            --playing->loops;
             break;
         case UND_DO_IN_TURN: in_turn(playing, here + 1, here->body); break;
         case UND_DO_EACH_FILE: each_file(playing, here + 1, here->body); break;
         default:
             if (playing->doing == UND_PLAY || (playing->doing == UND_READ_ALONE && here->code == UND_DO_SPREAD))
                 carry_out_timely(playing, here, count - i - 1);
+        }
+        if (moves < count && (end == count || !moves_bytes(&body[end]))) {
+            if (playing->wears_out && playing->loops == 0)
+                wear_out(playing, &body[moves], end - moves, from);
+            moves = count;
         }
     }
 }
@@ -303,12 +347,13 @@ static struct playing begin(const struct und_run *run, struct und_stream_player 
                             enum und_doing doing)
 {
     const struct und_stream *what = &run->workload->streams[stream];
-    und_pace_stop(und_stream_player_pace(player));
+    const bool timed = doing == UND_PLAY || doing == UND_READ_ALONE;
     return (struct playing){.run = run,
                             .player = player,
                             .plan = &run->plan->streams[stream],
                             .step = und_step_of(what, dump),
                             .doing = doing,
+                            .wears_out = timed && run->plan->wears_out,
                             .reads = doing == UND_PLAY ? what->operation == UND_READS : doing != UND_MAKE};
 }
 
@@ -318,6 +363,7 @@ void und_phase_check(const struct und_run *run, struct und_stream_player *player
     struct playing playing = begin(run, player, event->stream, event->dump, UND_CHECK);
     playing.verification = verification;
     und_phase_prepare(run, player, event);
+    und_stream_player_begin_moves(player, 0);
     carry_out_alone(&playing);
 }
 
@@ -330,6 +376,7 @@ void und_phase_pass(const struct und_run *run, struct und_stream_player *player,
     playing.verification = verification;
     und_watch_dump(run->watch, what, dump, false);
     und_stream_player_prepare(player, dump);
+    und_stream_player_begin_moves(player, 0);
     if (doing == UND_MAKE)
         und_stream_player_check(player, opens(&playing));
     carry_out(&playing, playing.step->instructions, playing.step->instruction_count);
@@ -370,6 +417,7 @@ void und_phase_play(const struct und_run *run, struct und_stream_player *player,
     if (!event->restart)
         und_watch_allow(run->watch, und_skew_last(&playing.step->dump->skew) * run->plan->time_scale);
     und_phase_prepare(run, player, event);
+    und_stream_player_begin_moves(player, run->plan->deadline_s);
     wait_for(run, due);
     und_phase_check_place(run, false);
     if (!event->restart)

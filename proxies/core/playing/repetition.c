@@ -22,6 +22,47 @@ struct sizes {
     int64_t file_bytes;
 };
 
+/* With a deadline, of all events on this rank: where it stopped, the transfers that it made, and those that the rank
+ * made whose bytes this one reads. All NULL: there is none. */
+struct deadlines {
+    struct und_stop *stops;
+    int64_t *written, *others;
+};
+
+static struct deadlines deadlines_new(const struct und_run *run)
+{
+    const int64_t count = run->schedule->count;
+    if (run->plan->deadline_s <= 0)
+        return (struct deadlines){.stops = NULL};
+    return (struct deadlines){.stops = und_allocate(count, sizeof(struct und_stop), "the deadlines of the dumps"),
+                              .written = und_allocate(count, sizeof(int64_t), "the deadlines of the dumps"),
+                              .others = und_allocate(count, sizeof(int64_t), "the deadlines of the dumps")};
+}
+
+static void deadlines_free(struct deadlines *deadlines)
+{
+    free(deadlines->stops);
+    free(deadlines->written);
+    free(deadlines->others);
+}
+
+/* The player reads as another rank, `as`: what that one has written. Collective. */
+static void read_written(const struct und_run *run, int stream, int64_t as, const struct deadlines *deadlines,
+                         struct und_stream_player *player)
+{
+    const int64_t shift = as - run->rank + run->ranks;
+    const int to = (int)((run->rank + run->ranks - shift % run->ranks) % run->ranks);
+    const struct und_event first = {.stream = stream};
+    const int64_t position = und_schedule_position(run->schedule, &first);
+    if (!deadlines->stops || run->plan->only_restarts || run->workload->streams[stream].operation == UND_READS)
+        return;
+    UND_MPI(MPI_Sendrecv(deadlines->written + position, run->workload->streams[stream].dump_count, MPI_INT64_T, to, 0,
+                         deadlines->others + position, run->workload->streams[stream].dump_count, MPI_INT64_T, (int)as,
+                         0, run->comm, MPI_STATUS_IGNORE),
+            "cannot exchange what was written up to the deadline");
+    und_stream_player_read_written(player, deadlines->others + position);
+}
+
 /* Overwritten bytes cannot be compared; bytes that are read again need be made once. */
 static bool is_passed(const struct und_stream *stream, int dump, enum und_doing doing)
 {
@@ -37,11 +78,13 @@ static bool is_passed(const struct und_stream *stream, int dump, enum und_doing 
 
 /* Makes the files of a stream that is read, or reads back and compares those of any stream. */
 static void pass_over(const struct und_run *run, int stream, int64_t as, enum und_doing doing,
-                      struct und_verification *verification)
+                      const struct deadlines *deadlines, struct und_verification *verification)
 {
     const struct und_stream *what = &run->workload->streams[stream];
     struct und_stream_player *player =
         und_stream_player_new(run, stream, as, doing == UND_MAKE ? UND_CREATE : UND_READ);
+    if (doing == UND_CHECK)
+        read_written(run, stream, as, deadlines, player);
     for (int dump = 0; dump < what->dump_count; ++dump)
         if (!is_passed(what, dump, doing))
             und_phase_pass(run, player, stream, dump, doing, verification);
@@ -95,7 +138,7 @@ static void verify_restarts(const struct und_run *run, int64_t as, struct und_ve
     }
 }
 
-static void verify(const struct und_run *run, struct und_verification *here)
+static void verify(const struct und_run *run, const struct deadlines *deadlines, struct und_verification *here)
 {
     const int64_t as = other_rank(run);
     if (run->plan->only_restarts)
@@ -104,7 +147,7 @@ static void verify(const struct und_run *run, struct und_verification *here)
         if (run->workload->streams[s].own_set.tree)
             und_caller_check(run, s, as, here);
         else if (run->workload->streams[s].source < 0)
-            pass_over(run, s, as, UND_CHECK, here);
+            pass_over(run, s, as, UND_CHECK, deadlines, here);
 }
 
 /* Small files that were made to be read are not flushed file by file, but must not be written while time is taken. */
@@ -137,7 +180,7 @@ static struct und_stream_player **stream_players_new(const struct und_run *run, 
         if (run->plan->only_restarts)
             continue;
         if (stream->operation == UND_READS && stream->source < 0 && run->plan->streams[s].method->has_files)
-            pass_over(run, s, run->rank, UND_MAKE, NULL);
+            pass_over(run, s, run->rank, UND_MAKE, NULL, NULL);
         if (stream->operation == UND_READS && stream->own_set.owner == UND_EACH_ROW &&
             run->plan->streams[s].method->has_files)
             settle(run);
@@ -254,7 +297,8 @@ static bool knows_growth(const struct und_run *run, const struct und_event *even
 }
 
 static void play(const struct und_run *run, struct und_record *records, struct sizes *sizes,
-                 const struct und_latencies *latencies, struct und_verification *here)
+                 const struct und_latencies *latencies, const struct deadlines *deadlines,
+                 struct und_verification *here)
 {
     struct und_stream_player **players = stream_players_new(run, latencies, here);
     struct und_event event;
@@ -270,11 +314,17 @@ static void play(const struct und_run *run, struct und_record *records, struct s
         const int64_t position = und_schedule_position(run->schedule, &event);
         if (event.restart && run->plan->drop_cache)
             drop_cache(run, players, &event);
+        if (event.restart)
+            read_written(run, event.stream, shifted_rank(run), deadlines, players[at]);
         const double due = run->plan->keep_pauses ? end + event.pause_s : zero + event.time_s;
         if (run->plan->verbose && run->rank == 0)
             announce(run, &event, due);
         und_phase_play(run, players[at], &event, zero, due, &records[position * UND_PHASES]);
         end = und_clock();
+        if (deadlines->stops) {
+            deadlines->stops[position] = und_stream_player_stop(players[at]);
+            deadlines->written[position] = und_stream_player_transfers(players[at]);
+        }
         sizes[position].files = und_stream_player_file_count(players[at]);
         und_stream_player_look(players[at], &sizes[position].file_bytes);
         und_stream_player_note_layouts(players[at]);
@@ -294,22 +344,26 @@ static void play(const struct und_run *run, struct und_record *records, struct s
 
 /* Reduces a block of events at a time, so that memory does not grow with dumps times ranks. */
 static void reduce(const struct und_run *run, const struct und_record *records, const struct sizes *sizes,
-                   struct und_latencies *latencies, const struct und_taker *taker)
+                   struct und_latencies *latencies, const struct deadlines *deadlines, const struct und_taker *taker)
 {
     enum { BLOCK = 256 };
     und_latencies_merge(latencies, run->comm, taker->take_series, taker->taker);
     const int64_t count = run->schedule->count;
     struct und_summary *summaries = und_allocate(BLOCK * UND_PHASES, sizeof *summaries, "the results");
     struct sizes *sums = und_allocate(BLOCK, sizeof *sums, "the results");
+    struct und_stops *stops = deadlines->stops ? und_allocate(BLOCK, sizeof *stops, "the results") : NULL;
     for (int64_t first = 0; first < count; first += BLOCK) {
         const int some = count - first < BLOCK ? (int)(count - first) : BLOCK;
         und_summarize(records + first * UND_PHASES, some * UND_PHASES, run->comm, summaries);
         UND_MPI(MPI_Allreduce(sizes + first, sums, 2 * some, MPI_INT64_T, MPI_SUM, run->comm),
                 "cannot add up the files");
+        if (stops)
+            und_summarize_stops(deadlines->stops + first, some, run->comm, stops);
         for (int e = 0; run->rank == 0 && e < some; ++e) {
             const struct und_event event = und_schedule_at(run->schedule, first + e);
             struct und_outcome outcome = {.latencies = und_latencies_of(latencies, event.stream, event.restart),
                                           .files = sums[e].files,
+                                          .stops = stops ? &stops[e] : NULL,
                                           .file_bytes = knows_growth(run, &event) ? sums[e].file_bytes : -1};
             for (int p = 0; p < UND_PHASES; ++p) {
                 outcome.phases[p] = summaries[e * UND_PHASES + p];
@@ -321,6 +375,7 @@ static void reduce(const struct und_run *run, const struct und_record *records, 
     }
     free(summaries);
     free(sums);
+    free(stops);
 }
 
 /* Each rank removes its own files, and then its directories. */
@@ -355,16 +410,18 @@ bool und_run_repetition(const struct und_run *run, bool keep, const struct und_t
     struct sizes *sizes = und_allocate(count, sizeof *sizes, "the sizes of the dumps");
     struct und_verification *here = und_allocate(1, sizeof *here, "the verification");
     struct und_latencies *latencies = und_latencies_new(run);
+    struct deadlines deadlines = deadlines_new(run);
     und_watch_pause(run->watch, false);
-    play(run, records, sizes, latencies, here);
-    reduce(run, records, sizes, latencies, taker);
+    play(run, records, sizes, latencies, &deadlines, here);
+    reduce(run, records, sizes, latencies, &deadlines, taker);
     und_latencies_free(latencies);
     if (run->plan->verify) {
-        verify(run, here);
+        verify(run, &deadlines, here);
         gather_verification(run, here, verification);
     }
     free(records);
     free(sizes);
     free(here);
+    deadlines_free(&deadlines);
     return drop_files(run, keep, error);
 }

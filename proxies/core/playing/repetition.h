@@ -13,6 +13,7 @@ struct und_outcome {
     int64_t file_bytes; /* -1: not known */
     int64_t files;
     struct und_latency *const *latencies; /* UND_LATENCIES of its stream, in all dumps; NULL: not noted */
+    const struct und_stops *stops;        /* with a deadline; else NULL */
 };
 
 /* With restart_from: are the files there that the restarts read? False with the error message on every rank.

@@ -9,6 +9,7 @@
 #include "interfaces/calls.h"
 #include "job/latency.h"
 #include "playing/pace.h"
+#include "playing/stonewall.h"
 #include "playing/stream_player.h"
 #include "storage/files.h"
 #include "storage/watchdog.h"
@@ -59,8 +60,11 @@ struct und_piece {
     const struct und_order *rule;
     int64_t begin; /* place of its first byte in the contents of the file */
     struct und_base *base;
-    int64_t calls; /* that this rank makes */
-    int64_t depth; /* in flight at a time; 0: each ends before the next begins */
+    int64_t calls;    /* that this rank makes */
+    int64_t depth;    /* in flight at a time; 0: each ends before the next begins */
+    bool together;    /* as many as all ranks of the file */
+    int64_t from, to; /* transfers of the move in hand, by their positions */
+    bool stopped;     /* it ended early */
     int slot;
     const unsigned char *held; /* what the calls write one behind the other, where it has to stay; else NULL */
     char name[UND_NAME_BYTES];
@@ -146,6 +150,9 @@ struct und_stream_player {
     struct und_latency *latencies[UND_LATENCIES]; /* NULL: not noted */
     uint64_t row_begin;                           /* with small files: when the file in hand was begun, in ticks */
     struct und_pace pace;
+    struct und_stonewall wall;
+    const int64_t *written;                /* transfers of each dump that are there to be read; NULL: all */
+    int64_t rows;                          /* with small files: those of the prepared dump that it came to */
     struct und_verification *verification; /* of what is read while time is taken; NULL: that is not compared */
 };
 

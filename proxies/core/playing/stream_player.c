@@ -160,7 +160,7 @@ void und_stream_player_free(struct und_stream_player *player)
 
 int64_t und_stream_player_rows(const struct und_stream_player *player)
 {
-    return player->small_files ? und_small_file_set_count(player->small_files) : player->files;
+    return player->small_files ? player->rows : player->files;
 }
 
 void und_stream_player_go_to_row(struct und_stream_player *player, int64_t index)
@@ -184,6 +184,11 @@ void und_stream_player_note_row(struct und_stream_player *player)
 {
     if (!player->pace.is_kept && !player->verification)
         und_latency_end(player->latencies[UND_LATENCY_FILE], player->row_begin, player->slots->payload);
+}
+
+void und_stream_player_leave_out_rows(struct und_stream_player *player, int64_t rows)
+{
+    player->rows = rows;
 }
 
 void und_stream_player_leave_rows(struct und_stream_player *player)
@@ -555,6 +560,15 @@ static int64_t begin_of(const struct und_piece *piece)
     return offset - offset % und_type_bytes(piece->base->type);
 }
 
+/* Collective calls, of data or, between them, of flushes: every rank of a file makes as many as the one with
+ * the maximum, unless the ranks take turns and each has the file alone. */
+static bool goes_together(const struct und_stream_player *player, const struct und_piece *piece)
+{
+    return !player->stream->in_turn &&
+           (piece->dataset.collective ||
+            (player->plan->flush_bytes > 0 && player->plan->method->collective && player->mode == UND_CREATE));
+}
+
 /* Adds the variable to the dump's pieces, if its file has bytes of it and this rank is one of the file's. */
 static void add_piece(struct und_stream_player *player, const struct und_variable *variable, int64_t number,
                       int64_t identity)
@@ -592,6 +606,7 @@ static void add_piece(struct und_stream_player *player, const struct und_variabl
     piece->dataset.first_row = piece->dataset.earlier_steps = 0;
     piece->dataset.exists = und_stream_updates(player->stream) && player->mode == UND_CREATE && !player->makes_files;
     piece->dataset.collective = und_plan_collective(variable, player->plan);
+    piece->together = goes_together(player, piece);
     const struct und_deal deal = und_decomposition_deal(
         variable, player->run->ranks, ranks_of_dataset(player, &rank_group), player->as, &piece->block);
     und_cut_begin_dealt(&piece->cut, &piece->dataset, &piece->block, &deal,
@@ -606,15 +621,6 @@ static void add_piece(struct und_stream_player *player, const struct und_variabl
     ++player->piece_count;
 }
 
-/* Collective calls, of data or, between them, of flushes: every rank of a file makes as many as the one with
- * the maximum, unless the ranks take turns and each has the file alone. */
-static bool goes_together(const struct und_stream_player *player, const struct und_piece *piece)
-{
-    return !player->stream->in_turn &&
-           (piece->dataset.collective ||
-            (player->plan->flush_bytes > 0 && player->plan->method->collective && player->mode == UND_CREATE));
-}
-
 static void agree_on_calls(struct und_stream_player *player)
 {
     for (int s = 0; s < player->files; ++s) {
@@ -622,7 +628,7 @@ static void agree_on_calls(struct und_stream_player *player)
         if (player->slots[s].comm == MPI_COMM_NULL)
             continue;
         for (int p = 0; p < player->piece_count; ++p)
-            if (player->pieces[p].slot == s && goes_together(player, &player->pieces[p]))
+            if (player->pieces[p].slot == s && player->pieces[p].together)
                 player->calls[count++] = player->pieces[p].calls;
         if (count == 0)
             continue;
@@ -630,7 +636,7 @@ static void agree_on_calls(struct und_stream_player *player)
                 "cannot agree on the number of calls for %s", player->slots[s].path);
         count = 0;
         for (int p = 0; p < player->piece_count; ++p)
-            if (player->pieces[p].slot == s && goes_together(player, &player->pieces[p]))
+            if (player->pieces[p].slot == s && player->pieces[p].together)
                 player->pieces[p].calls = player->calls[count++];
     }
 }
@@ -751,6 +757,7 @@ static void prepare_rows(struct und_stream_player *player, const struct und_dump
         add_row(player, &what->variables[v]);
     }
     player->first_pieces[what->variable_count] = what->variable_count;
+    player->rows = und_small_file_set_count(player->small_files);
 }
 
 void und_stream_player_prepare(struct und_stream_player *player, int dump)
@@ -801,6 +808,45 @@ void und_stream_player_note_latencies(struct und_stream_player *player, struct u
         player->latencies[kind] = latencies[kind];
     if (player->caller && latencies)
         und_caller_note_latencies(player->caller, latencies[UND_LATENCY_WRITE], latencies[UND_LATENCY_READ]);
+}
+
+void und_stream_player_read_written(struct und_stream_player *player, const int64_t *written)
+{
+    player->written = written;
+}
+
+void und_stream_player_begin_moves(struct und_stream_player *player, double deadline_s)
+{
+    und_stonewall_begin(&player->wall, deadline_s, player->written ? player->written[player->dump] : INT64_MAX);
+    und_pace_stop(&player->pace, deadline_s > 0);
+}
+
+int64_t und_stream_player_transfers(const struct und_stream_player *player)
+{
+    return player->wall.transfers;
+}
+
+bool und_stream_player_is_over(struct und_stream_player *player)
+{
+    struct und_stonewall *wall = &player->wall;
+    if (wall->transfers > 0 && und_stonewall_is_over(wall))
+        wall->stops = true;
+    return wall->stops || wall->transfers >= wall->most;
+}
+
+bool und_stream_player_is_stopped(const struct und_stream_player *player)
+{
+    return player->wall.stops;
+}
+
+void und_stream_player_wear_out(struct und_stream_player *player, int64_t from, int64_t most)
+{
+    und_stonewall_wear(&player->wall, player->wall.transfers - from, most);
+}
+
+struct und_stop und_stream_player_stop(const struct und_stream_player *player)
+{
+    return und_stonewall_stop(&player->wall);
 }
 
 void und_stream_player_call(struct und_stream_player *player, und_note_call *note, void *context)

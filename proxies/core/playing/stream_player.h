@@ -25,6 +25,9 @@ int64_t und_stream_player_rows(const struct und_stream_player *player);
 void und_stream_player_go_to_row(struct und_stream_player *player, int64_t index);
 void und_stream_player_leave_rows(struct und_stream_player *player);
 
+/* The files of the prepared dump from `rows` on are not made. */
+void und_stream_player_leave_out_rows(struct und_stream_player *player, int64_t rows);
+
 /* From here on the player has the operations without bytes of its dumps. Collective over all ranks. */
 void und_stream_player_take_operations(struct und_stream_player *player);
 
@@ -101,6 +104,21 @@ void und_stream_player_note_latencies(struct und_stream_player *player, struct u
 
 /* The small file in hand is closed: notes its latency. */
 void und_stream_player_note_row(struct und_stream_player *player);
+/* From here on it reads so many transfers of each dump that the rank as which it plays has written. */
+void und_stream_player_read_written(struct und_stream_player *player, const int64_t *written);
+
+/* Begins the moves of the prepared dump: with a deadline, 0: none. */
+void und_stream_player_begin_moves(struct und_stream_player *player, double deadline_s);
+
+/* Transfers that this rank has made since then; are there no more to come? */
+int64_t und_stream_player_transfers(const struct und_stream_player *player);
+bool und_stream_player_is_over(struct und_stream_player *player);
+
+/* Is this rank stopped? Behind the deadline: the last moves come again, to go on from transfer `from` of the dump until
+ * the rank has made `most`. */
+bool und_stream_player_is_stopped(const struct und_stream_player *player);
+void und_stream_player_wear_out(struct und_stream_player *player, int64_t from, int64_t most);
+struct und_stop und_stream_player_stop(const struct und_stream_player *player);
 
 /* Makes the calls of the system of the prepared dump. */
 void und_stream_player_call(struct und_stream_player *player, und_note_call *note, void *context);

@@ -133,8 +133,9 @@ struct und_totals und_totals(const struct und_workload *workload, const struct u
     }
     if (plan->compute == UND_STENCIL)
         totals.memory_per_rank += und_stencil_memory();
-    totals.memory_per_rank += und_latencies_memory(workload, plan);
-    totals.memory_per_rank += count_bases(workload) * und_pattern_memory(totals.largest_transfer) +
-                              events * UND_PHASES * (int64_t)sizeof(struct und_record);
+    totals.memory_per_rank +=
+        und_latencies_memory(workload, plan) + count_bases(workload) * und_pattern_memory(totals.largest_transfer) +
+        events * UND_PHASES * (int64_t)sizeof(struct und_record) +
+        (plan->deadline_s > 0 ? events * (int64_t)(sizeof(struct und_stop) + 2 * sizeof(int64_t)) : 0);
     return totals;
 }

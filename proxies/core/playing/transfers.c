@@ -31,12 +31,73 @@ static inline void point_at(struct und_piece *piece, int64_t position)
         und_cut_go(&piece->cut, und_order_at(order, piece->order, piece->cut.calls, position));
 }
 
-static inline void go_to(struct und_stream_player *player, struct und_piece *piece, int64_t position)
+/* Do the moves of the piece go on? Ranks whose calls are collective do as the first of them. */
+static bool goes_on(struct und_stream_player *player, struct und_piece *piece, int64_t position)
+{
+    struct und_stonewall *wall = &player->wall;
+    und_pace_keep(&player->pace, player->run, wall->end_s);
+    int over = und_stonewall_is_over(wall);
+    if (piece->together && wall->deadline_s > 0)
+        UND_MPI(MPI_Bcast(&over, 1, MPI_INT, 0, player->slots[piece->slot].comm),
+                "cannot agree on the deadline with the ranks of %s", player->slots[piece->slot].path);
+    if (!over)
+        return true;
+    wall->stops = wall->stops || position < piece->to;
+    piece->to = position < piece->to ? position : piece->to;
+    piece->stopped = true;
+    return false;
+}
+
+/* The same for a transfer, with its bytes, of a pace, or with a deadline. */
+static bool go_on(struct und_stream_player *player, struct und_piece *piece, int64_t position)
+{
+    if (!goes_on(player, piece, position))
+        return false;
+    point_at(piece, position);
+    player->wall.bytes += piece->cut.many * und_type_bytes(piece->dataset.type);
+    return true;
+}
+
+/* False: the moves of the piece have ended. */
+static inline bool go_to(struct und_stream_player *player, struct und_piece *piece, int64_t position)
 {
     und_watch_call(player->run->watch, position);
     if (player->pace.is_kept)
-        und_pace_keep(&player->pace, player->run);
+        return go_on(player, piece, position);
     point_at(piece, position);
+    return true;
+}
+
+/* The transfers of a piece that this move makes. */
+static void begin_move(struct und_stream_player *player, struct und_piece *piece)
+{
+    struct und_stonewall *wall = &player->wall;
+    const int64_t calls = piece->cut.calls, left = wall->most - wall->transfers;
+    piece->from = und_smaller(wall->again, calls);
+    piece->to = wall->stops && !piece->together ? piece->from : piece->from + und_smaller(calls - piece->from, left);
+    piece->stopped = false;
+    wall->again -= piece->from;
+    if (piece->from > 0)
+        und_cut_go(&piece->cut, piece->from - 1);
+}
+
+/* Counts what the move has made; `bytes`: of the dump before it. */
+static void end_move(struct und_stream_player *player, const struct und_piece *piece, int64_t bytes)
+{
+    struct und_stonewall *wall = &player->wall;
+    wall->transfers += piece->to - piece->from;
+    if (!player->pace.is_kept)
+        wall->bytes += piece->cut.elements * und_type_bytes(piece->dataset.type);
+    player->bytes += wall->bytes - bytes;
+}
+
+/* Do empty calls follow the transfers of this rank, with those of others? */
+static bool goes_with_others(struct und_stream_player *player, struct und_piece *piece, int64_t position)
+{
+    if (!piece->together || piece->stopped || position >= piece->calls)
+        return false;
+    und_watch_call(player->run->watch, position);
+    return !player->pace.is_kept || goes_on(player, piece, position);
 }
 
 static void drain(struct und_stream_player *player, struct und_file *file, struct und_verification *verification);
@@ -108,8 +169,7 @@ __attribute__((always_inline)) static inline void write_consecutive(struct und_s
     const uint64_t contents = player->slots[piece->slot].contents;
     struct und_cut *cut = &piece->cut;
     const bool flushes = player->plan->flush_bytes > 0;
-    for (int64_t i = 0; i < cut->calls; ++i) {
-        go_to(player, piece, i);
+    for (int64_t i = piece->from; i < piece->to && go_to(player, piece, i); ++i) {
         const int64_t bytes = cut->many * size;
         const void *data = und_base_consecutive(piece->base, contents, piece->begin + cut->element * size, bytes);
         const uint64_t start = und_latency_begin(latency);
@@ -142,8 +202,7 @@ static void write_gathered(struct und_stream_player *player, struct und_piece *p
     struct und_latency *latency = player->latencies[UND_LATENCY_WRITE];
     unsigned char *buffer = und_base_buffer(piece->base);
     int64_t written = 0;
-    for (int64_t i = 0; i < piece->cut.calls; ++i) {
-        go_to(player, piece, i);
+    for (int64_t i = piece->from; i < piece->to && go_to(player, piece, i); ++i) {
         const int64_t bytes = gather(player, piece, buffer);
         const uint64_t start = und_latency_begin(latency);
         method->write(file, &piece->dataset, &piece->cut.box, buffer);
@@ -269,8 +328,7 @@ static void move_queued(struct und_stream_player *player, struct und_piece *piec
     const int64_t size = und_type_bytes(piece->dataset.type);
     const struct und_latency *latency = latency_of(player, reads);
     int64_t written = 0;
-    for (int64_t i = 0; i < piece->cut.calls; ++i) {
-        go_to(player, piece, i);
+    for (int64_t i = piece->from; i < piece->to && go_to(player, piece, i); ++i) {
         if (queue->depth - queue->free_count >= piece->depth)
             retire(player, file, verification);
         const int64_t k = queue->free[--queue->free_count], bytes = piece->cut.many * size;
@@ -290,7 +348,7 @@ static void move_queued(struct und_stream_player *player, struct und_piece *piec
             look_up(player, piece, written += bytes, bytes);
         }
     }
-    for (int64_t i = piece->cut.calls; i < piece->calls && !reads && player->plan->flush_bytes > 0; ++i)
+    for (int64_t i = piece->to; !reads && player->plan->flush_bytes > 0 && goes_with_others(player, piece, i); ++i)
         flush(player, piece, i, 0);
     if (player->plan->method->define) /* which may change how the file is seen */
         drain(player, file, verification);
@@ -301,8 +359,7 @@ static void write_held(struct und_stream_player *player, struct und_piece *piece
     struct und_latency *latency = player->latencies[UND_LATENCY_WRITE];
     const unsigned char *at = piece->held;
     const int64_t size = und_type_bytes(piece->dataset.type);
-    for (int64_t i = 0; i < piece->cut.calls; ++i) {
-        go_to(player, piece, i);
+    for (int64_t i = piece->from; i < piece->to && go_to(player, piece, i); ++i) {
         const uint64_t start = und_latency_begin(latency);
         player->plan->method->write(file, &piece->dataset, &piece->cut.box, at);
         und_latency_end(latency, start, piece->cut.many * size);
@@ -338,8 +395,7 @@ static void write_piece(struct und_stream_player *player, struct und_piece *piec
     } else {
         write_gathered(player, piece, file);
     }
-    for (int64_t i = piece->cut.calls; i < piece->calls; ++i) {
-        und_watch_call(player->run->watch, i);
+    for (int64_t i = piece->to; goes_with_others(player, piece, i); ++i) {
         if (piece->dataset.collective) {
             const uint64_t start = und_latency_begin(latency);
             player->plan->method->write(file, &piece->dataset, &empty, piece->base->bytes);
@@ -410,8 +466,7 @@ __attribute__((always_inline)) static inline void read_piece(struct und_stream_p
     const int64_t size = und_type_bytes(piece->dataset.type);
     struct und_file *file = player->slots[piece->slot].file;
     unsigned char *buffer = und_base_buffer(piece->base);
-    for (int64_t i = 0; i < piece->cut.calls; ++i) {
-        go_to(player, piece, i);
+    for (int64_t i = piece->from; i < piece->to && go_to(player, piece, i); ++i) {
         const uint64_t start = und_latency_begin(latency);
         player->plan->method->read(file, &piece->dataset, &piece->cut.box, buffer);
         und_latency_end(latency, start, piece->cut.many * size);
@@ -420,8 +475,7 @@ __attribute__((always_inline)) static inline void read_piece(struct und_stream_p
         else
             compare_read(player, piece, buffer);
     }
-    for (int64_t more = piece->cut.calls; more < piece->calls; ++more) {
-        und_watch_call(player->run->watch, more);
+    for (int64_t i = piece->to; goes_with_others(player, piece, i); ++i) {
         const uint64_t start = und_latency_begin(latency);
         player->plan->method->read(file, &piece->dataset, &empty, buffer);
         und_latency_end(latency, start, 0);
@@ -436,8 +490,10 @@ void und_stream_player_move(struct und_stream_player *player, int variable, enum
         return;
     for (int p = player->first_pieces[variable]; p < player->first_pieces[variable + 1]; ++p) {
         struct und_piece *piece = &player->pieces[p];
+        const int64_t bytes = player->wall.bytes;
         enter(player, piece, names[move]);
         define(player, piece);
+        begin_move(player, piece);
         if (piece->depth > 0)
             move_queued(player, piece, move != UND_WRITE, verification);
         else if (move == UND_WRITE)
@@ -446,7 +502,7 @@ void und_stream_player_move(struct und_stream_player *player, int variable, enum
             read_piece(player, piece, verification, player->latencies[UND_LATENCY_READ]);
         else
             read_piece(player, piece, verification, NULL);
-        player->bytes += piece->cut.elements * und_type_bytes(piece->dataset.type);
+        end_move(player, piece, bytes);
         if (p + 1 == player->first_pieces[variable + 1])
             drain(player, player->slots[piece->slot].file, verification);
     }
@@ -474,12 +530,10 @@ static void begin_piece(struct und_stream_player *player, int number, bool reads
 {
     struct und_piece *piece = &player->pieces[number];
     struct und_file *file = player->slots[piece->slot].file;
-    for (int64_t i = 0; i < piece->calls; ++i) {
-        const bool moves = i < piece->cut.calls;
-        if (!moves && !piece->dataset.collective)
+    for (int64_t i = piece->from;; ++i) {
+        const bool moves = i < piece->to;
+        if (!(moves ? go_to(player, piece, i) : piece->dataset.collective && goes_with_others(player, piece, i)))
             break;
-        if (moves)
-            go_to(player, piece, i);
         struct und_flight *flight = new_flight(player, number, moves ? &piece->cut.box : &empty, reads);
         if (moves && !reads)
             gather(player, piece, flight->data);
@@ -494,8 +548,10 @@ void und_stream_player_begin(struct und_stream_player *player, int variable, enu
         struct und_piece *piece = &player->pieces[p];
         enter(player, piece, move == UND_WRITE ? "begin to write" : "begin to read");
         define(player, piece);
+        begin_move(player, piece);
+        const int64_t bytes = player->wall.bytes;
         begin_piece(player, p, move != UND_WRITE);
-        player->bytes += piece->cut.elements * und_type_bytes(piece->dataset.type);
+        end_move(player, piece, bytes);
     }
     und_stream_player_leave(player);
 }

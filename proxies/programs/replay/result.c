@@ -164,7 +164,29 @@ static json_t *phase_of(const char *name, const struct und_summary *summary)
     put(object, "operations", json_integer(summary->operations));
     put(object, "first_start_s", json_real(summary->first_start_s));
     put(object, "last_end_s", json_real(summary->last_end_s));
+    if (summary->bytes > 0) {
+        put(object, "first_end_s", json_real(summary->first_end_s));
+        put(object, "first_end_bytes", json_integer(summary->first_end_bytes));
+    }
     put(object, "rank_s", seconds);
+    return object;
+}
+
+static json_t *range_of(int64_t least, int64_t most)
+{
+    json_t *object = json_object();
+    put(object, "min", json_integer(least));
+    put(object, "max", json_integer(most));
+    return object;
+}
+
+static json_t *deadline_of(const struct und_stops *stops)
+{
+    json_t *object = json_object();
+    put(object, "stopped_ranks", json_integer(stops->ranks));
+    put(object, "bytes", json_integer(stops->bytes));
+    put(object, "rank_bytes", range_of(stops->least_bytes, stops->most_bytes));
+    put(object, "rank_transfers", range_of(stops->least_transfers, stops->most_transfers));
     return object;
 }
 
@@ -195,6 +217,8 @@ static json_t *dump_of(const struct und_run *run, const struct und_event *event,
     put(object, "file_bytes", outcome->file_bytes < 0 ? json_null() : json_integer(outcome->file_bytes));
     put(object, "files", json_integer(outcome->files));
     put(object, "phases", phases);
+    if (outcome->stops)
+        put(object, "deadline", deadline_of(outcome->stops));
     return object;
 }
 

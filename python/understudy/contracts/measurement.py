@@ -33,11 +33,31 @@ class Phase:
     first_start_s: float
     last_end_s: float
     rank_s: RankSeconds
+    first_end_s: float | None = None
+    first_end_bytes: int | None = None
 
     @property
     def elapsed_s(self) -> float:
         """From the first start on any rank to the last end on any rank."""
         return self.last_end_s - self.first_start_s
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RankRange:
+    """Smallest and largest number of a rank."""
+
+    min: int
+    max: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deadline:
+    """Moves of a dump by its deadline, and how many ranks that stopped."""
+
+    stopped_ranks: int
+    bytes: int
+    rank_bytes: RankRange
+    rank_transfers: RankRange
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,6 +136,12 @@ class PlayedDump(DumpResult):
     scheduled_s: float
     lateness_s: float
     described_bytes: int
+    deadline: Deadline | None = None
+
+    @property
+    def stopped(self) -> bool:
+        """Did a deadline leave bytes of it unmoved? Ranks that wore it out may have moved all."""
+        return self.deadline is not None and self.deadline.stopped_ranks > 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

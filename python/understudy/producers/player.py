@@ -10,10 +10,12 @@ from typing import Any
 from understudy.contracts import schema, workload
 from understudy.contracts.measurement import (
     Latency,
+    Deadline,
     Played,
     PlayedDump,
     PlayedRepetition,
     PlayedStream,
+    RankRange,
     Verification,
 )
 from understudy.contracts.run import Sample
@@ -105,9 +107,16 @@ def _histogram_fault(latency: dict[str, Any]) -> str:
 
 
 def _stream(row: dict[str, Any]) -> PlayedStream:
-    dumps = tuple(PlayedDump(**(d | {"phases": phases_of(d)})) for d in row["dumps"])
     latency = {kind: Latency(**row_) for kind, row_ in row.get("latency", {}).items()}
-    return PlayedStream(**(row | {"dumps": dumps, "latency": latency}))
+    return PlayedStream(**(row | {"dumps": tuple(map(_dump, row["dumps"])), "latency": latency}))
+
+
+def _dump(row: dict[str, Any]) -> PlayedDump:
+    parts: dict[str, Any] = {"phases": phases_of(row)}
+    if deadline := row.get("deadline"):
+        ranges = {key: RankRange(**deadline[key]) for key in ("rank_bytes", "rank_transfers")}
+        parts["deadline"] = Deadline(**(deadline | ranges))
+    return PlayedDump(**(row | parts))
 
 
 def samples(measurement: Played) -> Iterator[Sample]:

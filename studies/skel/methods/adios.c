@@ -523,6 +523,7 @@ const struct und_method und_method_adios = {
     .suffix = ".bp",
     .has_files = true,
     .hides_calls = true,
+    .complete = true,
     .buffers = true,
     .replaces = true,
     .settings = settings,

@@ -212,7 +212,9 @@ def _stream_faults(played: PlayedStream, stream: Stream, asked: Asked) -> Iterat
 
 
 def _missing_bytes(played: PlayedStream, stream: Stream) -> Iterator[str]:
-    """Dumps behind which files are smaller than the program makes them."""
+    """Dumps behind which files are smaller than the program makes them, but for a deadline."""
+    if any(dump.stopped for dump in played.dumps):
+        return
     ahead = 0  # a file that stays open may have grown earlier for a later dump (HDF5's chunks)
     for i, (have, (begins, bytes_)) in enumerate(zip(played.dumps, growth(stream), strict=False)):
         ahead = (0 if begins else max(0, ahead)) + (have.file_bytes or 0) - bytes_
@@ -232,7 +234,12 @@ def _moved_by(stream: Stream, dump: Step) -> dict[str, int]:
 
 
 def _dump_faults(played: PlayedDump, dump: Occurrence, phases: Mapping[str, int]) -> Iterator[str]:
-    """Bytes that the calls returned, and bytes of the data phases."""
+    """Bytes that the calls returned, and bytes of the data phases; some, where a deadline came."""
+    if played.stopped:
+        moved = sum(p.bytes for p in played.phases if p.phase in phases)
+        if not moved == played.bytes <= dump.bytes:
+            yield f"bytes: expected at most {dump.bytes}, got {played.bytes}; of phases {moved}"
+        return
     sizes: dict[str, tuple[object, object]] = {"bytes": (played.bytes, dump.bytes)}
     for phase, bytes_ in phases.items():
         in_phase = sum(p.bytes for p in played.phases if p.phase == phase)

@@ -1,0 +1,171 @@
+"""Limits of a run as IOR, fio and elbencho have them: a deadline, also worn out."""
+
+import sys
+
+from mpi_flood import flood, rows
+from mpi_kinds import KINDS, described_by
+from mpi_support import (
+    FILE_METHODS,
+    STEP_METHODS,
+    Json,
+    Player,
+    dump,
+    dumps_of,
+    equal,
+    expect,
+    for_each,
+    main,
+    named,
+    need_method,
+    payload,
+    phase_of,
+    refused,
+    sample,
+    stream,
+    variable,
+    verified,
+    workload,
+)
+
+RANKS = 3
+ROW = 100 * 8
+ROWS = (4, 10, 16)  # of each rank, a transfer each
+DEADLINE_S = 0.5
+FILE_BYTES = 300
+
+
+def spread(lasting_s: float = 2.0, **changes: object) -> Json:
+    """One dump whose transfers of each rank are spread evenly over the time."""
+    runs = {"rule": "runs", "runs": [[1, rows] for rows in ROWS]}
+    each: Json = {"time_s": 0.0, "variables": [variable("v", (30, 100), decomposition=runs)]}
+    row = stream("s", role="checkpoint", transfer_bytes=ROW, pace="steady", dumps=[])
+    row["dumps"] = [each | {"duration_s": lasting_s, "overhead_bytes": None}]
+    return workload(row | changes)
+
+
+def deadline_of(result: Json, name: str = "s") -> Json:
+    """What was moved by the deadline; its sums belong together."""
+    [dump] = dumps_of(result, name)
+    row: Json = dump["deadline"]
+    for key in ("rank_bytes", "rank_transfers"):
+        expect(row[key]["min"] <= row[key]["max"], row)
+    expect(row["rank_bytes"]["max"] <= row["bytes"] <= dump["bytes"], row)
+    return row
+
+
+def stops_at_deadline(player: Player, method: str) -> None:
+    """Each rank stops at the deadline; what it has written is known, and right."""
+    need_method(method)
+    if method in STEP_METHODS:
+        described = player.describe(spread(method=method))
+        command = ("-w", described, "-o", "data", "--deadline", DEADLINE_S)
+        refused(player, RANKS, *command, words=("cannot leave out a part",))
+        return
+    result = player.play(spread(method=method), "-D", DEADLINE_S, "--verify", "--restart")
+    [dump] = dumps_of(result)
+    row = deadline_of(result)
+    equal(row["stopped_ranks"], RANKS, "ranks that it stopped")
+    # Transfers 0.5, 0.2 and 0.125 s apart, the first at once; one more or less by the clock.
+    for limit, expected in (("min", 1), ("max", 4)):
+        count = row["rank_transfers"][limit]
+        expect(expected <= count <= expected + 1, f"{limit}: {count} transfers")
+        equal(row["rank_bytes"][limit], count * ROW, limit)
+    equal(dump["bytes"], row["bytes"], "bytes of the dump")
+    equal(phase_of(dump, "write")["bytes"], row["bytes"], "bytes that were written")
+    verified(result, row["bytes"])
+    end_s = phase_of(dump, "write")["last_end_s"]
+    expect(end_s < DEADLINE_S + 1, f"the last rank ended at {end_s} s")
+    [again] = dumps_of(result, "s-restart")
+    expect(again["bytes"] <= row["bytes"], f"{again['bytes']} of {row['bytes']} were read")
+
+
+def wears_out(player: Player) -> None:
+    """Behind the deadline all ranks go on to the transfers of the fastest, or to their end."""
+    result = player.play(spread(), "-D", DEADLINE_S, "--wear-out", "--verify", "--restart")
+    row, [dump] = deadline_of(result), dumps_of(result)
+    most = row["rank_transfers"]["max"]
+    equal(dump["bytes"], sum(min(most, rows) for rows in ROWS) * ROW, "bytes")
+    expect(row["bytes"] < dump["bytes"], f"{row['bytes']} bytes at the deadline")
+    verified(result, dump["bytes"])
+    equal(dumps_of(result, "s-restart")[0]["bytes"], dump["bytes"], "bytes that were read")
+
+
+def reaches_no_deadline(player: Player) -> None:
+    """A run that ends before is complete."""
+    for options in ((), ("--wear-out",)):
+        whole = spread()
+        result = player.play(whole, "-D", 1e9, "--verify", "--time-scale", 0, *options)
+        row = deadline_of(result)
+        equal((row["stopped_ranks"], row["bytes"]), (0, payload(whole)), "all")
+        equal(row["rank_transfers"], {"min": min(ROWS), "max": max(ROWS)}, "transfers")
+        verified(result, payload(whole))
+
+
+def collective_ranks_stop_together(player: Player) -> None:
+    """The ranks of a collective call end with the same one."""
+    described = spread(method="mpiio", collective=True)
+    result = player.play(described, "-D", 0.3, "--verify")
+    row = deadline_of(result)
+    expect(0 < row["rank_transfers"]["max"] < max(ROWS), row)
+    verified(result, row["bytes"])
+
+
+def stops_reads(player: Player) -> None:
+    """Reads stop, too."""
+    row = deadline_of(player.play(spread(operation="read"), "-D", DEADLINE_S, "--verify"))
+    equal(row["stopped_ranks"], RANKS, "ranks that it stopped")
+
+
+def stops_kind(player: Player, name: str) -> None:
+    """Dumps that are stopped soon, of all kinds of streams: what is there is right."""
+    kinds = [
+        method for method in KINDS[name].get("methods", ["posix"]) if method not in STEP_METHODS
+    ]
+    for method in player.methods(kinds):
+        described = described_by(KINDS[name], method=method)
+        result = player.play(described, "-D", 1e-5, "--verify", "-t", 64, "--time-scale", 0)
+        dumps = [d for row in described["streams"] for d in dumps_of(result, row["name"])]
+        stopped = [d for d in dumps if d["deadline"]["stopped_ranks"]]
+        expect(stopped, f"{method}: no dump was stopped")
+
+
+def stops_small_files(player: Player) -> None:
+    """The files behind the deadline are not made, and none is left."""
+    described = flood(dump(0.0, rows("v", [6000, FILE_BYTES])))
+    result = player.play(described, "-D", 0.01, "--verify", "--restart")
+    row, [stopped] = deadline_of(result, "many"), dumps_of(result)
+    expect(0 < stopped["bytes"] < payload(described), f"{stopped['bytes']} bytes")
+    empty = stopped["files"] - row["bytes"] // FILE_BYTES  # which a rank had opened by then
+    expect(0 <= empty <= RANKS, f"{empty} empty files")
+    expect(not player.data.exists(), "the run directory is left")
+
+
+def refuses_deadlines(player: Player) -> None:
+    """Options and streams that do not go together."""
+    plain, small = spread(), flood(dump(0.0, rows("v", [3, 10])))
+    others = described_by(KINDS["lent"])
+    cases = [
+        (plain, ("-D", 1, "-k"), ("--deadline and --keep exclude each other",)),
+        (plain, ("--wear-out",), ("--wear-out: expected --deadline",)),
+        (plain, ("-D", 0), ("--deadline 0", "above 0")),
+        (spread(method="mpiio", collective=True), ("-D", 1, "--wear-out"), ("collective",)),
+        (small, ("-D", 1, "--wear-out"), ("--wear-out", "many files")),
+        (others, ("-D", 1), ("--deadline", "reads what another stream")),
+        (sample("turns"), ("-D", 1, "--wear-out"), ("--wear-out", "take turns")),
+    ]
+    if player.methods(["hdf5"]):
+        cases.append((spread(method="hdf5"), ("-D", 1, "--wear-out"), ("cannot go on",)))
+    for described, options, words in cases:
+        command = ("-w", player.describe(described), "-o", "data", *options)
+        refused(player, described["ranks"], *command, words=words)
+
+
+CASES = {
+    **named(wears_out, reaches_no_deadline, collective_ranks_stop_together, stops_reads),
+    **named(stops_small_files, refuses_deadlines),
+    **for_each(stops_kind, ("ordered", "grown", "calls", "looked-up", "own", "rewritten")),
+    **for_each(stops_at_deadline, FILE_METHODS),
+}
+
+if __name__ == "__main__":
+    sys.exit(main("limits", CASES))
