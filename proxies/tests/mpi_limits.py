@@ -1,4 +1,4 @@
-"""Limits of a run as IOR, fio and elbencho have them: a deadline, also worn out."""
+"""Limits of a run as IOR, fio and elbencho have them: a deadline, also worn out, and a rate."""
 
 import sys
 
@@ -19,6 +19,7 @@ from mpi_support import (
     need_method,
     payload,
     phase_of,
+    program,
     refused,
     sample,
     stream,
@@ -41,6 +42,20 @@ def spread(lasting_s: float = 2.0, **changes: object) -> Json:
     row = stream("s", role="checkpoint", transfer_bytes=ROW, pace="steady", dumps=[])
     row["dumps"] = [each | {"duration_s": lasting_s, "overhead_bytes": None}]
     return workload(row | changes)
+
+
+def sample_of_calls(count: int, size: int) -> Json:
+    """The trace of a program of one rank that writes so often."""
+    opened = {"call": "open", "path": 0, "as": 0, "flags": ["write", "create", "truncate"]}
+    calls = [opened, {"repeat": count, "do": [{"call": "write", "of": 0, "bytes": size}]}]
+    calls += [{"call": "close", "of": 0}]
+    row = program(workload(stream("s"), ranks=1))
+    row["sets"] = [
+        {"name": "s", "of": "callers", "stored_bytes": count * size, "entries": [{"count": 1}]}
+    ]
+    row["streams"] = [{"name": "s", "role": "output", "method": "posix", "steps": []}]
+    row["streams"][0]["steps"] = [{"at": 0, "do": [{"calls": "s", "do": calls}]}]
+    return row
 
 
 def deadline_of(result: Json, name: str = "s") -> Json:
@@ -140,6 +155,34 @@ def stops_small_files(player: Player) -> None:
     expect(not player.data.exists(), "the run directory is left")
 
 
+def keeps_rate(player: Player, method: str) -> None:
+    """A rank that has bytes for a second at its rate takes a second, most of it no I/O time."""
+    need_method(method)
+    described = spread(method=method)
+    del described["streams"][0]["pace"]
+    size = max(ROWS) * ROW
+    for options in ((), ("--restart",)) if method == "posix" else ((),):
+        result = player.play(described, "--rate", size, "--verify", *options)
+        equal(result["options"]["rate_bytes_per_s"], size, "the option")
+        verified(result, payload(described))
+        for stream_row in result["repetitions"][0]["streams"]:
+            moved = phase_of(stream_row["dumps"][0], "write", "read")
+            span_s = moved["last_end_s"] - moved["first_start_s"]
+            limit_s = (max(ROWS) - 1) / max(ROWS)  # up to the begin of the last transfer
+            expect(span_s >= limit_s, f"{method}: {span_s} s")
+            expect(moved["rank_s"]["max"] < span_s / 2, f"{method}: {moved['rank_s']} of {span_s}")
+
+
+def limits_calls(player: Player) -> None:
+    """Calls of the system keep a rate, too; a deadline would leave some out."""
+    described = sample_of_calls(10, 1000)
+    result = player.play(described, "--rate", 10000, "--verify")
+    moved = phase_of(dumps_of(result)[0], "write")
+    expect(moved["rank_s"]["max"] < 0.5 < 0.9 <= moved["last_end_s"], moved)
+    command = ("-w", player.describe(described), "-o", "data", "-D", 1)
+    refused(player, 1, *command, words=("--deadline", "is a list of calls"))
+
+
 def refuses_deadlines(player: Player) -> None:
     """Options and streams that do not go together."""
     plain, small = spread(), flood(dump(0.0, rows("v", [3, 10])))
@@ -162,9 +205,10 @@ def refuses_deadlines(player: Player) -> None:
 
 CASES = {
     **named(wears_out, reaches_no_deadline, collective_ranks_stop_together, stops_reads),
-    **named(stops_small_files, refuses_deadlines),
+    **named(stops_small_files, limits_calls, refuses_deadlines),
     **for_each(stops_kind, ("ordered", "grown", "calls", "looked-up", "own", "rewritten")),
     **for_each(stops_at_deadline, FILE_METHODS),
+    **for_each(keeps_rate, ("posix", "uring", "mpiio", "hdf5")),
 }
 
 if __name__ == "__main__":

@@ -479,6 +479,7 @@ static bool fill(const struct und_workload *workload, const struct und_options *
     plan->output = options->output;
     plan->deadline_s = options->deadline_s > 0 ? options->deadline_s : 0;
     plan->wears_out = options->wear_out;
+    plan->rate_bytes = options->rate_bytes;
     plan->verify = options->verify;
     plan->drop_cache = options->drop_cache;
     plan->verbose = options->verbose;

@@ -621,6 +621,7 @@ static bool make_move(struct und_caller *caller, const struct und_call *call)
                 und_tree_path(caller->tree, caller->files[handle->opened->file].entry), call->moved);
     note_move(caller, call, handle->opened, place, moved);
     caller->bytes += moved;
+    caller->pace->bytes = moved;
     if (!writes)
         compare_read(caller, caller->files[handle->opened->file].entry, place, moved, caller->room);
     return true;

@@ -6,9 +6,11 @@
 
 static const double least_s = 1e-6; /* shorter times are computed together: a look at the clock takes its time too */
 
-void und_pace_stop(struct und_pace *pace, bool always)
+void und_pace_stop(struct und_pace *pace, double rate, bool has_deadline)
 {
-    pace->is_kept = pace->always = always;
+    pace->is_kept = pace->always = rate > 0 || has_deadline;
+    pace->rate = rate;
+    pace->free_s = 0;
     pace->is_paced = false;
     pace->compute_s = 0;
 }
@@ -53,8 +55,31 @@ static void compute(struct und_pace *pace, struct und_watch *watch, double end_s
     pace->behind_s = computed_s < 2 * pace->behind_s ? pace->behind_s - computed_s : 0;
 }
 
+/* Sleeps, but for the last part: that would end too late. */
+static void wait_exactly(double until)
+{
+    static const double late_s = 1e-3;
+    und_wait(until - late_s, UND_SLEEP);
+    und_wait(until, UND_BUSY);
+}
+
+/* A transfer begins when the one before it ends at the rate. What is late by less than a second is made up for. */
+static void keep_rate(struct und_pace *pace, struct und_watch *watch, double end_s)
+{
+    const double now = und_clock();
+    pace->free_s = pace->free_s > 0 ? fmax(pace->free_s + (double)pace->bytes / pace->rate, now - 1) : now;
+    if (pace->free_s <= now)
+        return;
+    und_watch_pause(watch, true);
+    wait_exactly(fmin(pace->free_s, end_s));
+    und_watch_pause(watch, false);
+    pace->waited_s += und_clock() - now;
+}
+
 void und_pace_keep(struct und_pace *pace, const struct und_run *run, double end_s)
 {
+    if (pace->rate > 0)
+        keep_rate(pace, run->watch, end_s);
     if (!pace->is_paced)
         return;
     if (pace->compute_s > 0) {

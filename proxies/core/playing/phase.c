@@ -363,7 +363,7 @@ void und_phase_check(const struct und_run *run, struct und_stream_player *player
     struct playing playing = begin(run, player, event->stream, event->dump, UND_CHECK);
     playing.verification = verification;
     und_phase_prepare(run, player, event);
-    und_stream_player_begin_moves(player, 0);
+    und_stream_player_begin_moves(player, false);
     carry_out_alone(&playing);
 }
 
@@ -376,7 +376,7 @@ void und_phase_pass(const struct und_run *run, struct und_stream_player *player,
     playing.verification = verification;
     und_watch_dump(run->watch, what, dump, false);
     und_stream_player_prepare(player, dump);
-    und_stream_player_begin_moves(player, 0);
+    und_stream_player_begin_moves(player, false);
     if (doing == UND_MAKE)
         und_stream_player_check(player, opens(&playing));
     carry_out(&playing, playing.step->instructions, playing.step->instruction_count);
@@ -417,7 +417,7 @@ void und_phase_play(const struct und_run *run, struct und_stream_player *player,
     if (!event->restart)
         und_watch_allow(run->watch, und_skew_last(&playing.step->dump->skew) * run->plan->time_scale);
     und_phase_prepare(run, player, event);
-    und_stream_player_begin_moves(player, run->plan->deadline_s);
+    und_stream_player_begin_moves(player, true);
     wait_for(run, due);
     und_phase_check_place(run, false);
     if (!event->restart)

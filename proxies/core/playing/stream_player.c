@@ -815,10 +815,12 @@ void und_stream_player_read_written(struct und_stream_player *player, const int6
     player->written = written;
 }
 
-void und_stream_player_begin_moves(struct und_stream_player *player, double deadline_s)
+void und_stream_player_begin_moves(struct und_stream_player *player, bool timed)
 {
+    const struct und_plan *plan = player->run->plan;
+    const double deadline_s = timed ? plan->deadline_s : 0;
     und_stonewall_begin(&player->wall, deadline_s, player->written ? player->written[player->dump] : INT64_MAX);
-    und_pace_stop(&player->pace, deadline_s > 0);
+    und_pace_stop(&player->pace, timed ? (double)plan->rate_bytes : 0, deadline_s > 0);
 }
 
 int64_t und_stream_player_transfers(const struct und_stream_player *player)

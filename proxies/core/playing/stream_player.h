@@ -107,8 +107,8 @@ void und_stream_player_note_row(struct und_stream_player *player);
 /* From here on it reads so many transfers of each dump that the rank as which it plays has written. */
 void und_stream_player_read_written(struct und_stream_player *player, const int64_t *written);
 
-/* Begins the moves of the prepared dump: with a deadline, 0: none. */
-void und_stream_player_begin_moves(struct und_stream_player *player, double deadline_s);
+/* Begins the moves of the prepared dump, with the deadline and the rate of the run where they are timed. */
+void und_stream_player_begin_moves(struct und_stream_player *player, bool timed);
 
 /* Transfers that this rank has made since then; are there no more to come? */
 int64_t und_stream_player_transfers(const struct und_stream_player *player);

@@ -54,7 +54,8 @@ static bool go_on(struct und_stream_player *player, struct und_piece *piece, int
     if (!goes_on(player, piece, position))
         return false;
     point_at(piece, position);
-    player->wall.bytes += piece->cut.many * und_type_bytes(piece->dataset.type);
+    player->pace.bytes = piece->cut.many * und_type_bytes(piece->dataset.type);
+    player->wall.bytes += player->pace.bytes;
     return true;
 }
 
