@@ -1,4 +1,5 @@
-"""Limits of a run as IOR, fio and elbencho have them: a deadline, also worn out, and a rate."""
+"""Limits of a run as IOR, fio and elbencho have them: a deadline, also worn out, a rate, reads
+between writes."""
 
 import sys
 
@@ -9,6 +10,8 @@ from mpi_support import (
     STEP_METHODS,
     Json,
     Player,
+    begun,
+    changed,
     dump,
     dumps_of,
     equal,
@@ -32,6 +35,7 @@ RANKS = 3
 ROW = 100 * 8
 ROWS = (4, 10, 16)  # of each rank, a transfer each
 DEADLINE_S = 0.5
+SHUFFLED = {"rule": "shuffled", "seed": 9}
 FILE_BYTES = 300
 
 
@@ -173,6 +177,44 @@ def keeps_rate(player: Player, method: str) -> None:
             expect(moved["rank_s"]["max"] < span_s / 2, f"{method}: {moved['rank_s']} of {span_s}")
 
 
+def mixes_reads(player: Player, method: str) -> None:
+    """So many of 100 transfers are reads of bytes written before, compared with --verify; what is
+    written is the same, by any order, into one file or many."""
+    need_method(method)
+    plain = spread(method=method)
+    del plain["streams"][0]["pace"]
+    shuffled = changed(plain, ("streams", 0), lambda s: s | {"order": SHUFFLED})
+    for described, percent in ((plain, 30), (shuffled, 50), (plain, 75)):
+        result, files = player.kept(described, "--mix", percent, "--verify")
+        equal(files, player.kept(described)[1], "files")
+        verified(result, payload(described))
+        [row] = dumps_of(result)
+        between = [int(rows * percent / (100 - percent)) for rows in ROWS]
+        equal(phase_of(row, "write")["bytes"], payload(described), "bytes that were written")
+        equal(phase_of(row, "read")["bytes"], sum(between) * ROW, "bytes that were read")
+        equal(phase_of(row, "read")["operations"], sum(between), "reads")
+    small = flood(dump(0.0, rows("v", [40, FILE_BYTES])), method=method)
+    [row] = dumps_of(player.play(small, "--mix", 50, "--verify", "-t", 100))
+    equal(phase_of(row, "read")["bytes"], 40 * FILE_BYTES, "bytes read of small files")
+
+
+def refuses_mixes(player: Player) -> None:
+    """What cannot have reads between its writes."""
+    none = ("--mix: no stream of the workload writes",)
+    cases = [
+        (spread(), ("--mix", 100), ("--mix 100: expected 1 to 99",)),
+        (spread(method="mpiio"), ("--mix", 10), ("cannot read files between writes",)),
+        (spread(operation="read"), ("--mix", 10), none),
+        (sample_of_calls(1, 1), ("--mix", 10), none),
+    ]
+    if player.methods(["uring"]):
+        nonblocking = begun(spread(method="uring"))
+        cases.append((nonblocking, ("--mix", 10), ("transfers of", "are nonblocking")))
+    for described, options, words in cases:
+        command = ("-w", player.describe(described), "-o", "data", *options)
+        refused(player, described["ranks"], *command, words=words)
+
+
 def limits_calls(player: Player) -> None:
     """Calls of the system keep a rate, too; a deadline would leave some out."""
     described = sample_of_calls(10, 1000)
@@ -208,6 +250,8 @@ CASES = {
     **named(stops_small_files, limits_calls, refuses_deadlines),
     **for_each(stops_kind, ("ordered", "grown", "calls", "looked-up", "own", "rewritten")),
     **for_each(stops_at_deadline, FILE_METHODS),
+    **named(refuses_mixes),
+    **for_each(mixes_reads, ("posix", "stdio", "uring")),
     **for_each(keeps_rate, ("posix", "uring", "mpiio", "hdf5")),
 }
 

@@ -145,6 +145,12 @@ static bool plan_calls(const struct und_stream *stream, int s, const struct und_
     return true;
 }
 
+/* Can other transfers come between those of the stream? */
+static bool mixes(const struct und_stream *stream)
+{
+    return stream->operation == UND_WRITES && !stream->own_set.tree;
+}
+
 static bool check_method(const struct und_workload *workload, int s, const struct und_options *options,
                          const struct und_stream_plan *plans, const char *file, struct und_error *error)
 {
@@ -152,6 +158,7 @@ static bool check_method(const struct und_workload *workload, int s, const struc
     const struct und_method *method = plans[s].method;
     bool needs[UND_NEEDS];
     und_fold_needs(workload, stream, needs);
+    needs[UND_LOOKS_UP] = needs[UND_LOOKS_UP] || (options->mix_percent > 0 && mixes(stream));
     for (int n = 0; n < UND_NEEDS; ++n)
         if (needs[n] && !(method->can & und_needs[n].ability))
             return und_fail(error, "%s: streams[%d] (%s): the method %s cannot %s: play it by another (--method)", file,
@@ -456,6 +463,33 @@ static bool check_deadlines(const struct und_workload *workload, const struct un
     return true;
 }
 
+static bool begins_moves(const struct und_stream *stream)
+{
+    for (int e = 0; e < stream->entry_count; ++e)
+        for (int v = 0; v < stream->entries[e].variable_count; ++v)
+            if (stream->entries[e].variables[v].nonblocking)
+                return true;
+    return false;
+}
+
+static bool check_mix(const struct und_workload *workload, const struct und_options *options,
+                      const struct und_stream_plan *plans, struct und_error *error)
+{
+    bool any = options->mix_percent < 0;
+    if (options->mix_percent > 99)
+        return und_fail(error, "--mix %" PRId64 ": expected 1 to 99", options->mix_percent);
+    for (int s = 0; s < workload->stream_count && options->mix_percent > 0; ++s) {
+        const struct und_stream *stream = &workload->streams[s];
+        if (!mixes(stream))
+            continue;
+        any = true;
+        if (plans[s].some_collective || begins_moves(stream))
+            return und_fail(error, "--mix: transfers of streams[%d] (%s) are %s; expected calls of each rank alone", s,
+                            stream->name, plans[s].some_collective ? "collective" : "nonblocking");
+    }
+    return any || und_fail(error, "--mix: no stream of the workload writes variables");
+}
+
 static bool plan_layout_of_files(const struct und_options *options, struct und_layout_request *request,
                                  struct und_error *error)
 {
@@ -479,6 +513,8 @@ static bool fill(const struct und_workload *workload, const struct und_options *
     plan->output = options->output;
     plan->deadline_s = options->deadline_s > 0 ? options->deadline_s : 0;
     plan->wears_out = options->wear_out;
+    if (options->mix_percent > 0 && options->mix_percent < 100)
+        plan->mix_reads = (double)options->mix_percent / (double)(100 - options->mix_percent);
     plan->rate_bytes = options->rate_bytes;
     plan->verify = options->verify;
     plan->drop_cache = options->drop_cache;
@@ -494,7 +530,7 @@ static bool fill(const struct und_workload *workload, const struct und_options *
             return false;
     return check_settings(workload, options, plan->streams, error) &&
            check_restart(workload, options, plan->streams, error) && check_deadlines(workload, options, plan, error) &&
-           plan_layout_of_files(options, &plan->layout, error);
+           check_mix(workload, options, plan->streams, error) && plan_layout_of_files(options, &plan->layout, error);
 }
 
 struct und_plan *und_plan_new(const struct und_workload *workload, const struct und_options *options, const char *file,

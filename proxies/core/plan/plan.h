@@ -53,6 +53,7 @@ struct und_plan {
     bool latency;            /* of each data call is noted */
     const char *time_series; /* of them; NULL: none */
     double deadline_s;       /* of the moves of a rank in a dump; 0: none */
+    double mix_reads;        /* between writes, for each of them; 0: none */
     int64_t rate_bytes;      /* per second, of a rank in a dump; 0: no limit */
     bool wears_out;          /* behind it, all ranks go on to the largest number of transfers of any */
     double time_scale;

@@ -45,6 +45,26 @@ static void take(struct playing *playing, enum und_phase phase)
     record->operations += operations;
 }
 
+/* Reads between writes are a phase of their own, on all ranks, of which some may have had none. */
+static void take_reads(struct playing *playing)
+{
+    struct und_record *reading = &playing->records[UND_READING], *writing = &playing->records[UND_WRITING];
+    struct und_reads_between reads;
+    if (!und_stream_player_take_reads(playing->player, &reads))
+        return;
+    if (reads.operations == 0)
+        reads.begin_s = reads.end_s = playing->stamp;
+    if (!reading->took_place)
+        reading->start_s = reads.begin_s - playing->zero;
+    reading->took_place = true;
+    reading->end_s = reads.end_s - playing->zero;
+    reading->spent_s += reads.spent_s;
+    reading->bytes += reads.bytes;
+    reading->operations += reads.operations;
+    writing->spent_s -= reads.spent_s;
+    writing->operations -= reads.operations;
+}
+
 static void wait_until(struct playing *playing, double time)
 {
     const enum und_compute how = playing->run->plan->compute;
@@ -158,6 +178,8 @@ static void move(struct playing *playing, const struct und_instruction *instruct
     else
         und_stream_player_move(playing->player, variable_of(playing, instruction), how, playing->verification);
     take(playing, playing->reads ? UND_READING : UND_WRITING);
+    if (playing->records)
+        take_reads(playing);
 }
 
 static void wait_all(struct playing *playing)

@@ -281,7 +281,7 @@ static void open_slot(struct und_stream_player *player, int s)
         .write_through = player->stream->write_through,
         .turns = turns,
         .append = und_stream_grows(player->stream),
-        .looks_up = player->stream->lookups.every_bytes > 0 || player->plan->is_read_open,
+        .looks_up = player->stream->lookups.every_bytes > 0 || player->plan->is_read_open || player->mix.buffer,
         .lasting = player->plan->lasting || player->stream->sync_bytes > 0,
         .transfer_bytes = player->plan->most_transfer_bytes,
         .bytes = bytes_in_slot(player, s),

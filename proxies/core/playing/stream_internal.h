@@ -90,20 +90,32 @@ struct und_flight {
     int piece;
     struct und_box box; /* of it */
     bool reads;
+    bool is_busy;    /* in a queue */
+    int64_t element; /* where it begins, of its variable */
     unsigned char *data;
     int64_t bytes;
     uint64_t begin; /* in ticks */
 };
 
-/* Transfers in flight, where the method queues them: each has a place in memory. */
+/* Transfers in flight, where the method queues them: each has a place in memory. There are more places than transfers,
+ * as many as a period of the contents has, so that one with the right bytes is nearly always free. */
 struct und_queue {
-    int64_t depth;  /* the maximum; 0: each transfer ends before the next begins */
+    int64_t depth;  /* the maximum of transfers in flight; 0: each ends before the next begins */
     int64_t stride; /* bytes of a place */
+    int64_t places, in_flight;
     unsigned char *memory;
-    struct und_flight *flights;   /* of each place */
-    struct und_filling *fillings; /* of the memory of each place */
-    int64_t *free;                /* places without one */
-    int64_t free_count;
+    struct und_flight *flights;          /* of each place */
+    struct und_filling *fillings;        /* of the memory of each place */
+    int64_t free[UND_PHASES_OF_FILLING]; /* the first place of each phase without a transfer; -1: none */
+    int64_t *next;                       /* of each place, the next of its phase */
+};
+
+/* Reads between the writes of a dump, each of a transfer that the rank has written before. */
+struct und_mixture {
+    double share;                /* for each write; 0: none in the dump in hand */
+    int64_t writes, reads;       /* so far */
+    unsigned char *buffer;       /* of a transfer; NULL: never */
+    struct und_reads_between in; /* those that were not taken yet */
 };
 
 struct und_stream_player {
@@ -151,6 +163,7 @@ struct und_stream_player {
     uint64_t row_begin;                           /* with small files: when the file in hand was begun, in ticks */
     struct und_pace pace;
     struct und_stonewall wall;
+    struct und_mixture mix;
     const int64_t *written;                /* transfers of each dump that are there to be read; NULL: all */
     int64_t rows;                          /* with small files: those of the prepared dump that it came to */
     struct und_verification *verification; /* of what is read while time is taken; NULL: that is not compared */

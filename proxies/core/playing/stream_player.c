@@ -8,6 +8,7 @@
 #include "playing/stream_internal.h"
 #include "storage/run_directory.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -48,6 +49,19 @@ static int64_t most_pieces(const struct und_stream *stream)
     return most;
 }
 
+/* The memory of reads between writes, which direct I/O can use. */
+static void make_mix(struct und_stream_player *player)
+{
+    enum { PAGE = 4096 };
+    void *buffer = NULL;
+    if (player->run->plan->mix_reads <= 0 || player->mode != UND_CREATE || player->stream->operation != UND_WRITES ||
+        player->stream->own_set.tree)
+        return;
+    UND_CHECK((errno = posix_memalign(&buffer, PAGE, (size_t)player->plan->most_transfer_bytes)) == 0,
+              "no memory for reads of %" PRId64 " bytes", player->plan->most_transfer_bytes);
+    player->mix.buffer = buffer;
+}
+
 struct und_stream_player *und_stream_player_new(const struct und_run *run, int stream, int64_t as, enum und_mode mode)
 {
     const struct und_stream *what = &run->workload->streams[stream];
@@ -62,6 +76,7 @@ struct und_stream_player *und_stream_player_new(const struct und_run *run, int s
     player->dump = -1;
     player->group_comm = MPI_COMM_SELF;
     make_bases(player);
+    make_mix(player);
     const int64_t pieces = most_pieces(what);
     player->pieces = und_allocate(pieces, sizeof *player->pieces, what->name);
     player->first_pieces = und_allocate(pieces + 1, sizeof *player->first_pieces, what->name);
@@ -148,13 +163,14 @@ void und_stream_player_free(struct und_stream_player *player)
     free(player->marks);
     free(player->opened_sets);
     free(player->looked_up);
+    free(player->mix.buffer);
     free(player->held);
     free(player->flights);
     if (!player->plan->method->transfer_memory)
         free(player->queue.memory);
     free(player->queue.flights);
     free(player->queue.fillings);
-    free(player->queue.free);
+    free(player->queue.next);
     free(player);
 }
 
@@ -820,7 +836,17 @@ void und_stream_player_begin_moves(struct und_stream_player *player, bool timed)
     const struct und_plan *plan = player->run->plan;
     const double deadline_s = timed ? plan->deadline_s : 0;
     und_stonewall_begin(&player->wall, deadline_s, player->written ? player->written[player->dump] : INT64_MAX);
+    player->mix.share = timed && player->mix.buffer ? plan->mix_reads : 0;
+    player->mix.writes = player->mix.reads = 0;
+    player->mix.in = (struct und_reads_between){.bytes = 0};
     und_pace_stop(&player->pace, timed ? (double)plan->rate_bytes : 0, deadline_s > 0);
+}
+
+bool und_stream_player_take_reads(struct und_stream_player *player, struct und_reads_between *reads)
+{
+    *reads = player->mix.in;
+    player->mix.in = (struct und_reads_between){.bytes = 0};
+    return player->mix.share > 0;
 }
 
 int64_t und_stream_player_transfers(const struct und_stream_player *player)

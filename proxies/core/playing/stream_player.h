@@ -110,6 +110,13 @@ void und_stream_player_read_written(struct und_stream_player *player, const int6
 /* Begins the moves of the prepared dump, with the deadline and the rate of the run where they are timed. */
 void und_stream_player_begin_moves(struct und_stream_player *player, bool timed);
 
+/* Reads between the writes of this rank since the last call, on und_clock; false: there are none in this dump. */
+struct und_reads_between {
+    double begin_s, end_s, spent_s;
+    int64_t bytes, operations;
+};
+bool und_stream_player_take_reads(struct und_stream_player *player, struct und_reads_between *reads);
+
 /* Transfers that this rank has made since then; are there no more to come? */
 int64_t und_stream_player_transfers(const struct und_stream_player *player);
 bool und_stream_player_is_over(struct und_stream_player *player);

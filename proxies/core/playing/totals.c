@@ -124,8 +124,11 @@ struct und_totals und_totals(const struct und_workload *workload, const struct u
         totals.memory_per_rank += pieces * (stream->own_set.owner == UND_EACH_ROW ? und_small_file_set_variable_memory()
                                                                                   : und_stream_player_piece_memory());
         totals.memory_per_rank += und_fold_lookups_memory(stream) + in_flight;
+        if (plans[s].depth > 0)
+            totals.memory_per_rank += UND_PERIOD + plans[s].most_transfer_bytes;
         if (!plans[s].method->transfer_memory)
             totals.memory_per_rank += plans[s].depth * und_smaller(largest + UND_PERIOD, MANY / UND_MAX_DEPTH);
+        totals.memory_per_rank += plan->mix_reads > 0 ? plans[s].most_transfer_bytes : 0;
         if (plans[s].holds)
             totals.memory_per_rank += load.step_bytes;
         if (plans[s].method->memory)

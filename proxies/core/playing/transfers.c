@@ -158,12 +158,74 @@ static void look_up(struct und_stream_player *player, const struct und_piece *pi
     }
 }
 
+static void compare_read(struct und_stream_player *player, const struct und_piece *piece, const void *data);
+
+/* Goes to one of the transfers that the rank has written of the piece, up to a position. */
+static void go_back(struct und_stream_player *player, struct und_piece *piece, int64_t position)
+{
+    const struct und_order *order = piece->rule;
+    const uint64_t of_dump = und_mix(und_mix(player->run->plan->seed + (uint64_t)player->as) + (uint64_t)player->dump);
+    const uint64_t number = und_mix(of_dump + (uint64_t)player->mix.reads++) % (uint64_t)(position + 1);
+    und_cut_go(&piece->cut, und_order_at(order, piece->order, piece->cut.calls, (int64_t)number));
+}
+
+/* Are there reads to be made behind the writes so far? */
+static bool is_due(const struct und_mixture *mix)
+{
+    return mix->reads < (int64_t)((double)mix->writes * mix->share);
+}
+
+static void note_read(struct und_reads_between *in, double begin_s, double end_s)
+{
+    if (in->operations == 0)
+        in->begin_s = begin_s;
+    in->end_s = end_s;
+    in->spent_s += end_s - begin_s;
+}
+
+/* Behind a transfer, at a position: reads between writes. */
+static void mix_reads(struct und_stream_player *player, struct und_piece *piece, int64_t position)
+{
+    struct und_mixture *mix = &player->mix;
+    struct und_latency *latency = player->latencies[UND_LATENCY_READ];
+    const struct und_cut cut = piece->cut;
+    for (++mix->writes; is_due(mix);) {
+        go_back(player, piece, position);
+        const int64_t before = player->operations, bytes = piece->cut.many * und_type_bytes(piece->dataset.type);
+        const double begin_s = und_clock();
+        const uint64_t start = und_latency_begin(latency);
+        player->plan->method->read(player->slots[piece->slot].file, &piece->dataset, &piece->cut.box, mix->buffer);
+        und_latency_end(latency, start, bytes);
+        note_read(&mix->in, begin_s, und_clock());
+        mix->in.operations += player->operations - before;
+        mix->in.bytes += bytes;
+        player->pace.bytes += bytes;
+        compare_read(player, piece, mix->buffer);
+    }
+    piece->cut = cut;
+}
+
+/* Behind a transfer of so many bytes, of which the piece has `written` now. */
+static void read_between(struct und_stream_player *player, struct und_piece *piece, int64_t position, int64_t written,
+                         int64_t bytes)
+{
+    if (player->stream->lookups.every_bytes > 0)
+        look_up(player, piece, written, bytes);
+    if (player->mix.share > 0)
+        mix_reads(player, piece, position);
+}
+
+static bool reads_between(const struct und_stream_player *player)
+{
+    return player->stream->lookups.every_bytes > 0 || player->mix.share > 0;
+}
+
 /* Without latencies, a loop of its own: a call costs what it did. */
 __attribute__((always_inline)) static inline void write_consecutive(struct und_stream_player *player,
                                                                     struct und_piece *piece, struct und_file *file,
                                                                     struct und_latency *latency)
 {
-    const bool looks_up = player->stream->lookups.every_bytes > 0;
+    const bool reads = reads_between(player);
     int64_t written = 0;
     const struct und_method *method = player->plan->method;
     const int64_t size = und_type_bytes(piece->dataset.type);
@@ -178,8 +240,8 @@ __attribute__((always_inline)) static inline void write_consecutive(struct und_s
         und_latency_end(latency, start, bytes);
         if (flushes)
             flush(player, piece, i, bytes);
-        if (looks_up)
-            look_up(player, piece, written += bytes, bytes);
+        if (reads)
+            read_between(player, piece, i, written += bytes, bytes);
     }
 }
 
@@ -210,8 +272,8 @@ static void write_gathered(struct und_stream_player *player, struct und_piece *p
         und_latency_end(latency, start, bytes);
         if (player->plan->flush_bytes > 0)
             flush(player, piece, i, bytes);
-        if (player->stream->lookups.every_bytes > 0)
-            look_up(player, piece, written += bytes, bytes);
+        if (reads_between(player))
+            read_between(player, piece, i, written += bytes, bytes);
     }
 }
 
@@ -240,6 +302,27 @@ void und_stream_player_hold(struct und_stream_player *player)
 
 /* -- transfers in flight -------------------------------------------------------------------------------------------- */
 
+/* Puts a place without a transfer where one with its bytes is looked for. */
+static void free_place(struct und_queue *queue, int64_t place)
+{
+    int64_t *first = &queue->free[und_filling_phase(&queue->fillings[place])];
+    queue->next[place] = *first;
+    *first = place;
+}
+
+/* A place that has the bytes of a phase; else one whose bytes are not needed soon. */
+static int64_t take_place(struct und_queue *queue, int phase)
+{
+    for (int p = 0;; ++p) {
+        int64_t *first = &queue->free[(phase + p) % UND_PHASES_OF_FILLING];
+        if (*first >= 0) {
+            const int64_t place = *first;
+            *first = queue->next[place];
+            return place;
+        }
+    }
+}
+
 void und_stream_player_make_queue(struct und_stream_player *player)
 {
     const struct und_method *method = player->plan->method;
@@ -250,26 +333,30 @@ void und_stream_player_make_queue(struct und_stream_player *player)
         enum { PAGE = 4096 };
         queue->depth = player->plan->depth;
         queue->stride = (player->plan->most_transfer_bytes + PAGE - 1) / PAGE * PAGE;
-        queue->flights = calloc((size_t)queue->depth, sizeof *queue->flights);
-        queue->fillings = calloc((size_t)queue->depth, sizeof *queue->fillings);
-        queue->free = calloc((size_t)queue->depth, sizeof *queue->free);
-        UND_CHECK(queue->flights && queue->fillings && queue->free, "no memory for %" PRId64 " transfers in flight",
+        queue->places = queue->depth + (UND_PERIOD + queue->stride - 1) / queue->stride;
+        queue->flights = calloc((size_t)queue->places, sizeof *queue->flights);
+        queue->fillings = calloc((size_t)queue->places, sizeof *queue->fillings);
+        queue->next = calloc((size_t)queue->places, sizeof *queue->next);
+        UND_CHECK(queue->flights && queue->fillings && queue->next, "no memory for %" PRId64 " transfers in flight",
                   queue->depth);
-        for (int64_t k = 0; k < queue->depth; ++k)
-            queue->free[queue->free_count++] = k;
     }
-    UND_CHECK(queue->stride <= INT64_MAX / queue->depth, "no memory for %" PRId64 " transfers in flight", queue->depth);
-    const int64_t bytes = queue->depth * queue->stride;
+    UND_CHECK(queue->stride <= INT64_MAX / queue->places, "no memory for %" PRId64 " transfers in flight",
+              queue->depth);
+    const int64_t bytes = queue->places * queue->stride;
     if (method->transfer_memory)
         queue->memory = method->transfer_memory(player->plan->settings, queue->depth, bytes);
     else if (!queue->memory)
         queue->memory = malloc((size_t)bytes);
     UND_CHECK(queue->memory, "no memory for the %" PRId64 " bytes of transfers in flight", bytes);
-    for (int64_t k = 0; k < queue->depth; ++k)
-        queue->fillings[k].base = NULL; /* other streams have had the memory */
+    /* Other streams have had the memory. */
+    for (int p = 0; p < UND_PHASES_OF_FILLING; ++p)
+        queue->free[p] = -1;
+    for (int64_t k = queue->places; k-- > 0;) {
+        queue->fillings[k].base = NULL;
+        free_place(queue, k);
+    }
 }
 
-static void compare_read(struct und_stream_player *player, const struct und_piece *piece, const void *data);
 static void compare_box(const struct und_stream_player *player, const struct und_piece *piece,
                         const unsigned char *data, struct und_verification *verification);
 
@@ -282,10 +369,16 @@ static struct und_latency *latency_of(const struct und_stream_player *player, bo
 static void retire(struct und_stream_player *player, struct und_file *file, struct und_verification *verification)
 {
     struct und_queue *queue = &player->queue;
+    const bool mixes = player->mix.share > 0;
+    const double begin_s = mixes ? und_clock() : 0;
     unsigned char *data = player->plan->method->finish(file);
     const int64_t k = (data - queue->memory) / queue->stride;
-    const struct und_flight *flight = &queue->flights[k];
+    struct und_flight *flight = &queue->flights[k];
     und_latency_end(latency_of(player, flight->reads), flight->begin, flight->bytes);
+    flight->is_busy = false;
+    --queue->in_flight;
+    if (mixes && flight->reads)
+        note_read(&player->mix.in, begin_s, und_clock());
     if (flight->reads && (verification || player->verification)) {
         struct und_piece *piece = &player->pieces[flight->piece];
         const struct und_box box = piece->cut.box;
@@ -296,58 +389,97 @@ static void retire(struct und_stream_player *player, struct und_file *file, stru
             compare_read(player, piece, data);
         piece->cut.box = box;
     }
-    queue->free[queue->free_count++] = k;
+    free_place(queue, k);
 }
 
 static void drain(struct und_stream_player *player, struct und_file *file, struct und_verification *verification)
 {
-    while (player->queue.free_count < player->queue.depth)
+    while (player->queue.in_flight > 0)
         retire(player, file, verification);
 }
 
-/* The bytes of the transfer in hand, to a place of the queue. */
-static void fill_place(struct und_stream_player *player, const struct und_piece *piece, int64_t place,
-                       unsigned char *data)
+/* Begins a transfer of the box that the piece is at. */
+static void put_in_flight(struct und_stream_player *player, struct und_piece *piece, bool reads)
 {
+    struct und_queue *queue = &player->queue;
     const struct und_cut *cut = &piece->cut;
-    const int64_t size = und_type_bytes(piece->dataset.type);
-    struct und_filling *filling = &player->queue.fillings[place];
-    if (cut->consecutive) {
-        und_base_fill(piece->base, player->slots[piece->slot].contents, piece->begin + cut->element * size,
-                      cut->many * size, data, filling);
-        return;
+    const int64_t size = und_type_bytes(piece->dataset.type), at = piece->begin + cut->element * size;
+    const uint64_t contents = player->slots[piece->slot].contents;
+    const bool fills = !reads && cut->consecutive;
+    const int64_t k = take_place(queue, fills ? und_base_phase(contents, at) : UND_ANY_PHASE);
+    unsigned char *data = queue->memory + k * queue->stride;
+    struct und_flight *flight = &queue->flights[k];
+    flight->piece = (int)(piece - player->pieces);
+    flight->box = cut->box;
+    flight->reads = reads;
+    flight->is_busy = true;
+    flight->element = cut->element;
+    flight->bytes = cut->many * size;
+    ++queue->in_flight;
+    if (fills)
+        und_base_fill(piece->base, contents, at, flight->bytes, data, &queue->fillings[k]);
+    else
+        queue->fillings[k].base = NULL;
+    if (!reads && !fills)
+        gather(player, piece, data);
+    flight->begin = und_latency_begin(latency_of(player, reads));
+    player->plan->method->begin(player->slots[piece->slot].file, &piece->dataset, &piece->cut.box, data, !reads);
+}
+
+/* Is the transfer that the piece is at still being written? */
+static bool is_in_flight(const struct und_stream_player *player, const struct und_piece *piece)
+{
+    const struct und_queue *queue = &player->queue;
+    for (int64_t k = 0; k < queue->places; ++k)
+        if (queue->flights[k].is_busy && !queue->flights[k].reads &&
+            queue->flights[k].piece == (int)(piece - player->pieces) && queue->flights[k].element == piece->cut.element)
+            return true;
+    return false;
+}
+
+/* Reads between writes are in flight with them. */
+static void mix_queued(struct und_stream_player *player, struct und_piece *piece, int64_t position)
+{
+    struct und_mixture *mix = &player->mix;
+    struct und_file *file = player->slots[piece->slot].file;
+    const struct und_cut cut = piece->cut;
+    for (++mix->writes; is_due(mix);) {
+        go_back(player, piece, position);
+        if (is_in_flight(player, piece))
+            drain(player, file, NULL);
+        else if (player->queue.in_flight >= piece->depth)
+            retire(player, file, NULL);
+        const int64_t bytes = piece->cut.many * und_type_bytes(piece->dataset.type);
+        const double begin_s = und_clock();
+        put_in_flight(player, piece, true);
+        note_read(&mix->in, begin_s, und_clock());
+        ++mix->in.operations; /* the method counts it, perhaps later */
+        mix->in.bytes += bytes;
+        player->pace.bytes += bytes;
     }
-    gather(player, piece, data);
-    filling->base = NULL;
+    piece->cut = cut;
 }
 
 static void move_queued(struct und_stream_player *player, struct und_piece *piece, bool reads,
                         struct und_verification *verification)
 {
-    struct und_queue *queue = &player->queue;
+    const struct und_queue *queue = &player->queue;
     struct und_file *file = player->slots[piece->slot].file;
     const int64_t size = und_type_bytes(piece->dataset.type);
-    const struct und_latency *latency = latency_of(player, reads);
     int64_t written = 0;
     for (int64_t i = piece->from; i < piece->to && go_to(player, piece, i); ++i) {
-        if (queue->depth - queue->free_count >= piece->depth)
+        if (queue->in_flight >= piece->depth)
             retire(player, file, verification);
-        const int64_t k = queue->free[--queue->free_count], bytes = piece->cut.many * size;
-        unsigned char *data = queue->memory + k * queue->stride;
-        queue->flights[k] = (struct und_flight){
-            .piece = (int)(piece - player->pieces), .box = piece->cut.box, .reads = reads, .bytes = bytes};
-        if (reads)
-            queue->fillings[k].base = NULL;
-        else
-            fill_place(player, piece, k, data);
-        queue->flights[k].begin = und_latency_begin(latency);
-        player->plan->method->begin(file, &piece->dataset, &piece->cut.box, data, !reads);
+        const int64_t bytes = piece->cut.many * size;
+        put_in_flight(player, piece, reads);
         if (!reads && player->plan->flush_bytes > 0)
             flush(player, piece, i, bytes);
         if (!reads && player->stream->lookups.every_bytes > 0) {
             drain(player, file, NULL);
             look_up(player, piece, written += bytes, bytes);
         }
+        if (!reads && player->mix.share > 0)
+            mix_queued(player, piece, i);
     }
     for (int64_t i = piece->to; !reads && player->plan->flush_bytes > 0 && goes_with_others(player, piece, i); ++i)
         flush(player, piece, i, 0);

@@ -236,6 +236,16 @@ void und_base_copy(struct und_base *base, uint64_t identity, int64_t offset, int
     }
 }
 
+int und_filling_phase(const struct und_filling *filling)
+{
+    return filling->base ? (int)(filling->place / UND_STAMP_STEP) : UND_ANY_PHASE;
+}
+
+int und_base_phase(uint64_t identity, int64_t offset)
+{
+    return offset % UND_STAMP_STEP == 0 ? (int)(place_of(identity, offset) / UND_STAMP_STEP) : UND_ANY_PHASE;
+}
+
 void und_base_fill(struct und_base *base, uint64_t identity, int64_t offset, int64_t bytes, unsigned char *data,
                    struct und_filling *filling)
 {

@@ -80,6 +80,11 @@ struct und_filling {
     int64_t place, bytes;
 };
 
+/* Blocks in a period: where the bytes of a filling begin, UND_ANY_PHASE where it is not of blocks. */
+enum { UND_ANY_PHASE = UND_PERIOD / UND_STAMP_STEP, UND_PHASES_OF_FILLING };
+int und_filling_phase(const struct und_filling *filling);
+int und_base_phase(uint64_t identity, int64_t offset);
+
 /* The same to memory that has been filled as `filling` says: where it has the right bytes of the base, as for blocks
  * that are whole periods apart, only the hashes are set. */
 void und_base_fill(struct und_base *base, uint64_t identity, int64_t offset, int64_t bytes, unsigned char *data,
