@@ -54,8 +54,9 @@ OPERATION = np.dtype(
 _METHOD = {module: method for method, module in MODULES.items()}
 
 
-def operations(block: Any, module: str) -> Rows:
-    """Operations that a block of records of POSIX, STDIO or MPI-IO counts."""
+def operations(block: Any, module: str, alone: bool = False) -> Rows:
+    """Operations that a block of records of POSIX, STDIO or MPI-IO counts; `alone`: no other
+    module has records, so that the times of files that moved bytes are not needed."""
     prefix, names = PREFIXES[module], block.dtype.names
     rows = np.zeros(len(block), OPERATION)
     rows["file"], rows["rank"] = block["id"], block["rank"]
@@ -81,10 +82,11 @@ def operations(block: Any, module: str) -> Rows:
     for k, counts in enumerate(columns):
         rows["operations"][:, k] = counts
         told |= counts > 0
-    rows["first_s"] = block[f"{prefix}_F_OPEN_START_TIMESTAMP"]
-    end = f"{prefix}_F_OPEN_END_TIMESTAMP"
-    last_s = block[end] if end in names else rows["first_s"]
-    rows["last_s"] = np.maximum(last_s, rows["first_s"])
+    if not alone or not rows["moved"].all():
+        rows["first_s"] = block[f"{prefix}_F_OPEN_START_TIMESTAMP"]
+        end = f"{prefix}_F_OPEN_END_TIMESTAMP"
+        last_s = block[end] if end in names else rows["first_s"]
+        rows["last_s"] = np.maximum(last_s, rows["first_s"])
     return rows if told.all() else rows[told]
 
 

@@ -168,7 +168,7 @@ class Accesses:
                 spills["present"].add(present(block, files))
             for module, columns in COLUMNS.items():
                 for block in self._records(module):
-                    spills["operations"].add(operations(block, module))
+                    spills["operations"].add(operations(block, module, self._alone))
                     needed = self.junk.has(block["id"]) if self._alone else None
                     for touches in columns(block, self.ranks, spread, needed):
                         if module == "MPI-IO" and self.wrong_starts:

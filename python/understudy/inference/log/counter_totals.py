@@ -7,7 +7,7 @@ workload (`understudy.program.counters`), summed over the records.
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from understudy.inference.calls.stdio_calls import system_calls
 from understudy.inference.calls.transfers import Named
 from understudy.inference.log.known_files import lookup
 from understudy.inference.names.name_templates import Templates
-from understudy.inference.table import Rows
+from understudy.inference.table import Rows, over_rows
 from understudy.program.counters import BINS, COUNTERS, NOT_ALIGNED, bin_of
 from understudy.program.page_alignment import PAGE
 
@@ -148,11 +148,7 @@ class Records:
                 np.zeros((shape, len(names)), np.int64), np.zeros((shape, 4))
             )
         sums = self._modules[module]
-        for k, name in enumerate((*COUNTERS[module], *BESIDE.get(module, ()))):
-            if name not in block.dtype.names:
-                self._lacking.add(name)
-            else:
-                self._add(sums.counters, k, template, np.maximum(self._counted(block, name), 0))
+        self._add_counters(module, block, template, sums.counters)
         if module == "POSIX" and (block["POSIX_FILE_ALIGNMENT"] != PAGE).any():
             self._lacking.add(NOT_ALIGNED)
         prefix = PREFIXES.get(module, module)
@@ -176,7 +172,7 @@ class Records:
         timers = (*(f"{prefix}_F_{way}_TIME" for way in WAYS), f"{prefix}_F_VARIANCE_RANK_BYTES")
         for k, name in enumerate(timers):
             if name in block.dtype.names:
-                finite = np.nan_to_num(block[name], nan=0.0, posinf=0.0, neginf=0.0)
+                finite = np.where(np.isfinite(block[name]), block[name], 0.0)
                 self._add(sums.times, k, template, np.maximum(finite, 0))
         if module == "STDIO":
             for n, verb in enumerate(WAYS[:2]):
@@ -223,6 +219,20 @@ class Records:
             files = np.unique(lost[["file", "rank", "write"]])["file"]
             opens, column = self._modules["H5F"].counters, _names("H5F").index("H5F_OPENS")
             self._add(opens, column, self._template_of(files), np.ones(len(files), np.int64))
+
+    def _add_counters(self, module: str, block: Any, template: Whole, sums: Whole) -> None:
+        """Add each counter; where all are kept together and none is negative, all at once."""
+        names = (*COUNTERS[module], *BESIDE.get(module, ()))
+        columns, place = _places(names, block.dtype.names)
+        if len(columns) < len(names):
+            self._lacking |= set(names) - set(block.dtype.names)
+        if not self.apart and len(block):
+            words = np.ascontiguousarray(block).view(np.int64).reshape(len(block), -1)
+            low, whole = (over_rows(merge, words)[place] for merge in (np.minimum, np.add))
+            sums[0, columns[low >= 0]] += whole[low >= 0]
+            columns = columns[low < 0]
+        for k in columns.tolist():
+            self._add(sums, k, template, np.maximum(self._counted(block, names[k]), 0))
 
     def _add(self, sums: Any, k: int, template: Whole, numbers: Any) -> None:
         """Add numbers of records to a column of sums."""
@@ -369,6 +379,14 @@ def _names(module: str) -> tuple[str, ...]:
     return (*COUNTERS[module], *more)
 
 
+@cache
+def _places(names: tuple[str, ...], fields: tuple[str, ...]) -> tuple[Whole, Whole]:
+    """Which of some names records have, and where."""
+    has = [(k, fields.index(name)) for k, name in enumerate(names) if name in fields]
+    columns, place = np.array(has, np.int64).reshape(-1, 2).T
+    return columns, place
+
+
 def _ends(name: bytes) -> Iterator[int]:
     """Where the directories of a name end."""
     at = name.find(b"/")
@@ -397,10 +415,16 @@ def add_sizes(sizes: Counter[tuple[int, int]], block: Any, prefix: str, template
         name, counted = f"{prefix}_ACCESS{k}_ACCESS", f"{prefix}_ACCESS{k}_COUNT"
         if name not in block.dtype.names or len(sizes) > MAX_SIZES:
             return
-        has = (block[counted] > 0) & (block[name] >= 0) & (block[name] < 1 << SIZE_BITS)
-        keys = (template[has] << SIZE_BITS) + block[name][has]
+        some, values = block[counted], block[name]
+        has = (some > 0) & (values >= 0) & (values < 1 << SIZE_BITS)
+        if not has.any():
+            continue
+        keys, some = (template[has] << SIZE_BITS) + values[has], some[has]
+        if (keys == keys[0]).all():
+            sizes[divmod(int(keys[0]), 1 << SIZE_BITS)] += int(some.sum())
+            continue
         unique_keys, place = np.unique(keys, return_inverse=True)
         times = np.zeros(len(unique_keys), np.int64)
-        np.add.at(times, place.ravel(), block[counted][has])
+        np.add.at(times, place.ravel(), some)
         for key, number in zip(unique_keys.tolist(), times.tolist(), strict=True):
             sizes[divmod(key, 1 << SIZE_BITS)] += number

@@ -35,7 +35,7 @@ TOUCH = np.dtype(
         ("count", "i8"),
         ("switches", "i8"),
         ("call_bytes", "i8"),
-        ("opened_s", "f8"),
+        ("opened_s", "f8"),  # as the next, not of POSIX
         ("closed_s", "f8"),
         ("busy_s", "f8"),
     ],
@@ -198,9 +198,9 @@ def _touch(block: Any, module: str, write: bool, ranks: int, common: Common | No
     start, opened = (block[f"{module}_F_{w}_START_TIMESTAMP"] for w in (verb, "OPEN"))
     touch["start_s"] = np.where(start > 0, start, opened)
     touch["end_s"] = np.maximum(block[f"{module}_F_{verb}_END_TIMESTAMP"], touch["start_s"])
-    touch["opened_s"] = opened
     touch["busy_s"] = block[f"{module}_F_{verb}_TIME"]
-    touch["closed_s"] = block[f"{module}_F_CLOSE_END_TIMESTAMP"]
+    if module != "POSIX":
+        touch["opened_s"], touch["closed_s"] = opened, block[f"{module}_F_CLOSE_END_TIMESTAMP"]
     touch["rank"] = _ranks_of(block, module, ranks)
     variance = block[f"{module}_F_VARIANCE_RANK_BYTES"]
     touch["even"] = (touch["rank"] == ALL_RANKS) & (variance == 0)
