@@ -90,6 +90,16 @@ def joined(parts: Sequence[Rows]) -> Rows:
     return some[0] if len(some) == 1 else np.concatenate(some)
 
 
+def selected(rows: Rows, which: npt.NDArray[np.bool_]) -> Rows:
+    """Some rows, not copied where these are all."""
+    return rows if which.all() else rows[which]
+
+
+def alike(rows: Rows, names: Sequence[str]) -> bool:
+    """True if these columns are the same in all rows."""
+    return all(bool((rows[name] == rows[name][:1]).all()) for name in names)
+
+
 def sorting(ids: npt.NDArray[Any]) -> npt.NDArray[np.intp]:
     """The order that sorts numbers; equal ones stay in their order. Mostly none are equal, so that
     the fastest sort will do."""

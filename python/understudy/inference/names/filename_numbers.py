@@ -6,6 +6,7 @@ another in time; otherwise it tells several files of one dump apart.
 
 from bisect import bisect_right
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -112,13 +113,13 @@ class Spans:
 
     @property
     def disjoint_ranks(self) -> bool:
-        rows = self.rows[np.argsort(self.rows["first_rank"], kind="stable")]
-        return bool(np.all(rows["last_rank"][:-1] < rows["first_rank"][1:]))
+        first, last = self._sorted("first_rank", "last_rank")
+        return bool(np.all(last[:-1] < first[1:]))
 
     @property
     def disjoint_times(self) -> bool:
-        rows = self._in_time()
-        return bool(np.all(rows["last_s"][:-1] < rows["first_s"][1:]))
+        first_s, last_s = self._sorted("first_s", "last_s")
+        return bool(np.all(last_s[:-1] < first_s[1:]))
 
     def concurrent(self, runtime_s: float) -> bool:
         """Some overlap in time, or all follow one another at once: within a second or the time
@@ -147,12 +148,14 @@ class Spans:
         last_s = float(self.rows["end_s"].max())
         return burst_starts(np.unique(self.rows["first_s"]), -(-len(self) // who), last_s)
 
-    def _in_time(self) -> Rows:
-        return self.rows[np.argsort(self.rows["first_s"], kind="stable")]
+    def _sorted(self, first: str, last: str) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+        """Two columns in the order of the first."""
+        order = np.argsort(self.rows[first], kind="stable")
+        return self.rows[first][order], self.rows[last][order]
 
     def _gaps(self) -> npt.NDArray[np.float64]:
-        rows = self._in_time()
-        gaps: npt.NDArray[np.float64] = rows["first_s"][1:] - rows["end_s"][:-1]
+        first_s, end_s = self._sorted("first_s", "end_s")
+        gaps: npt.NDArray[np.float64] = first_s[1:] - end_s[:-1]
         return gaps
 
 

@@ -18,7 +18,7 @@ from understudy.inference.calls.transfers import Tally
 from understudy.inference.names.filename_numbers import MAX_VALUES, Spans, roles_of
 from understudy.inference.names.name_templates import Templates, own_number
 from understudy.inference.names.nameless_files import NUMBERS, Nameless
-from understudy.inference.table import ALL_RANKS, BURST, METHODS, Rows, different
+from understudy.inference.table import ALL_RANKS, BURST, METHODS, Rows, alike, different, selected
 
 CELLS = 4_000_000  # numbers (dumps x ranks) kept per family: 32 MB
 # Share of the rest between dumps from which on a rest within one is of that kind.
@@ -178,10 +178,14 @@ class _Calls:
         self._moved: dict[tuple[int, bool, bool], int] = {}
 
     def add(self, rows: Rows) -> None:
-        kinds, which = np.unique(rows[["transfer", "collective", "synced"]], return_inverse=True)
-        moved = np.zeros(len(kinds), np.int64)
-        np.add.at(moved, which.ravel(), rows["bytes"])
-        for kind, size in zip(kinds.tolist(), moved.tolist(), strict=True):
+        names = ["transfer", "collective", "synced"]
+        if alike(rows, names):
+            kinds, moved = rows[names][:1], rows["bytes"].sum(keepdims=True)
+        else:
+            kinds, which = np.unique(rows[names], return_inverse=True)
+            moved = np.zeros(len(kinds), np.int64)
+            np.add.at(moved, which.ravel(), rows["bytes"])
+        for kind, size in zip(kinds.tolist(), moved.tolist(), strict=False):
             self._moved[kind] = self._moved.get(kind, 0) + size
         if len(self._moved) > MAX_CALLS:
             self._moved = dict(self._by_bytes()[: MAX_CALLS // 2])
@@ -215,7 +219,7 @@ def find_series(
             if family is None:
                 count = NUMBERS if key[0] < 0 else templates.names[key[0]].count(b"\x00")
                 family = families[key] = _Family(spans=[Spans(most) for _ in range(count)])
-            family_rows = family_rows[~family_rows["bare"]]
+            family_rows = selected(family_rows, ~family_rows["bare"])
             family.learn(family_rows)
             seen = Spans.seen(family_rows, ranks)
             for place, spans in enumerate(family.spans):
@@ -249,10 +253,11 @@ def find_series(
 
 
 def _by_family(rows: Rows) -> Iterator[tuple[tuple[int, bool, int], Rows]]:
-    order = np.lexsort((rows["method"], rows["write"], rows["template"]))
-    rows = rows[order]
-    keys = rows[["template", "write", "method"]]
-    cuts = np.flatnonzero(keys[1:] != keys[:-1]) + 1
+    names = ["template", "write", "method"]
+    cuts: npt.NDArray[np.intp] = np.empty(0, np.intp)
+    if not alike(rows, names):
+        rows = rows[np.lexsort([rows[name] for name in names[::-1]])]
+        cuts = np.flatnonzero(rows[names][1:] != rows[names][:-1]) + 1
     for family_rows in np.split(rows, cuts):
         if len(family_rows):
             yield (
@@ -273,22 +278,25 @@ def _add(family: _Family, rows: Rows, ranks: int) -> None:
     of_dumps += [burst for _ in family.places("burst")]
     of_items = [numbers[:, i] for i in family.places("item")]
     keys = np.column_stack([*of_dumps, *of_items, rows["variable"].astype(np.int64)])
-    unique, inverse = np.unique(keys, axis=0, return_inverse=True)
-    order = np.argsort(inverse.ravel(), kind="stable")
-    cuts = np.flatnonzero(np.diff(inverse.ravel()[order])) + 1
-    for key, cell_rows in zip(unique.tolist(), np.split(rows[order], cuts), strict=True):
+    unique, parts = keys[:1], [rows]
+    if not (keys == unique).all():
+        unique, inverse = np.unique(keys, axis=0, return_inverse=True)
+        order = np.argsort(inverse.ravel(), kind="stable")
+        cuts = np.flatnonzero(np.diff(inverse.ravel()[order])) + 1
+        parts = np.split(rows[order], cuts)
+    for key, cell_rows in zip(unique.tolist(), parts, strict=True):
         item = tuple(key[len(of_dumps) : -1])
         cells = family.dumps.setdefault(tuple(key[: len(of_dumps)]), {})
         _add_cell(family, cells.setdefault((item, key[-1]), Cell()), cell_rows, ranks)
-    family.calls.add(rows[~rows["bare"]])
+    family.calls.add(selected(rows, ~rows["bare"]))
     family.corrected = family.corrected or bool(rows["corrected"].any())
 
 
 def _add_cell(family: _Family, cell: Cell, rows: Rows, ranks: int) -> None:
     cell.operations = add_to(cell.operations, rows, family.bins, ranks)
-    rows = rows[~rows["bare"]]
+    rows = selected(rows, ~rows["bare"])
     shared = rows["rank"] == ALL_RANKS
-    single = rows[~shared]
+    single = selected(rows, ~shared)
     if shared.any():
         cell.even = bool(rows["even"][shared].all()) and (cell.even or not cell.shared_bytes)
         cell.shared_bytes += int(rows["bytes"][shared].sum())
