@@ -59,12 +59,15 @@ def sizes_of(
     for value, many in zip(values.T, times.T, strict=True):
         if not many.any():
             continue
-        place = column[np.searchsorted(_ENDS, value)]
-        taken = np.where(place < 0, 0, np.clip(many, 0, left[rows, place]))
-        left[rows, place] -= taken
-        common_bytes[rows, place] += taken * value.astype(np.float64)
+        alike = (value == value[0]).all()  # one column is a view
+        place = column[np.searchsorted(_ENDS, value[:1] if alike else value)]
+        home: Any = (slice(None), place[0]) if alike else (rows, place)
+        taken = np.where(place < 0, 0, np.minimum(np.maximum(many, 0), left[home]))
+        left[home] -= taken
+        common_bytes[home] += taken * value.astype(np.float64)
     wrong = common_bytes.sum(axis=1) > moved
-    left[wrong], common_bytes[wrong] = histogram[wrong], 0
+    if wrong.any():
+        left[wrong], common_bytes[wrong] = histogram[wrong], 0
     rest = moved - common_bytes.sum(axis=1) - left @ low
     along = np.clip(rest / np.maximum(left @ (high - low), 1), 0, 1)[:, None]
     sizes: Real = (common_bytes + left * (low + along * (high - low))) / np.maximum(histogram, 1)
