@@ -14,6 +14,7 @@ from understudy.darshanlog.names import NameBlock
 from understudy.darshanlog.stream import Region
 from understudy.darshanlog.synthetic import Synthetic, write
 from understudy.darshanlog.writer import write_log
+from understudy.inference.log import counter_totals
 from understudy.inference.log.accesses import Accesses
 from understudy.inference.log.external_sort import Spill
 from understudy.inference.names import filename_numbers
@@ -100,6 +101,39 @@ def test_buckets_change_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         assert len(list(accesses.blocks())) > 10
         accesses.close()
     assert darshan.read(path) == before
+
+
+@pytest.mark.parametrize(
+    "job",
+    [
+        Synthetic(processes=8, files=600, dumps=3),
+        Synthetic(processes=8, files=600, layout="shared", interface="mpiio", darshan="3.0"),
+        Synthetic(processes=8, files=600, interface="stdio", darshan="3.1", write=False),
+        Synthetic(
+            processes=8,
+            files=600,
+            interface="mpiio",
+            file_bytes=2 << 30,
+            traps=frozenset({"overflow", "stale"}),
+        ),
+    ],
+)
+def test_counters_of_many_files_are_the_sums_of_those_of_each(
+    job: Synthetic, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Columns that are added up at once, and those with negative numbers, one by one."""
+    path, totals = write(tmp_path / "x.darshan", job), []
+    for max_files in (counter_totals.MAX_FILES, 0):
+        monkeypatch.setattr(counter_totals, "MAX_FILES", max_files)
+        with darshanlog.open_log(path) as log:
+            accesses = Accesses(log, job.processes)
+            assert accesses.counter_totals.apart == (max_files > 0)
+            totals.append(accesses.counter_totals.parts([])[1])
+            accesses.close()
+    assert totals[0].counters == totals[1].counters and totals[0].sizes == totals[1].sizes
+    assert any(sum(counters.values()) > 600 for counters in totals[0].counters.values())
+    for module, times in totals[0].times.items():
+        assert times == pytest.approx(totals[1].times[module])
 
 
 def test_spilled_rows_come_back(monkeypatch: pytest.MonkeyPatch) -> None:

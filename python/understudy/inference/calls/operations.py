@@ -22,6 +22,7 @@ from understudy.inference.table import (
     joined,
     place_in,
     same,
+    selected,
     sorting,
 )
 
@@ -209,7 +210,7 @@ def _rows_of(
 def add_to(home: Whole | None, rows: Rows, bins: int, ranks: int) -> Whole | None:
     """The operations by bin of ranks, with one bin more for those of all ranks together:
     [kinds, bins + 1]; None where there are none."""
-    rows = rows[rows["operations"].any(axis=1)]
+    rows = selected(rows, any_of(rows["operations"]))
     if not len(rows):
         return home
     bins = bins if bins <= MAX_BINS else 1
