@@ -158,11 +158,15 @@ def estimate(
     `levels`, or NaN: repetitions are then taken to differ by half as much as nights.
     """
     of = [np.broadcast_to(sides == side, levels.shape).astype(np.float64) for side in (0, 1)]
-    order = np.argsort(nights, kind="stable")
-    begin = np.searchsorted(nights[order], np.arange(nights.max() + 1))
-    counts = [np.add.reduceat(mask[:, order], begin, axis=1) for mask in of]
-    sums = [np.add.reduceat((levels * mask)[:, order], begin, axis=1) for mask in of]
-    seen, free = _between_sessions(levels, of[0] + of[1], counts, sums, nights)
+    if np.array_equal(nights, np.arange(len(nights))):  # no session shares its night
+        counts, sums = of, [levels * mask for mask in of]
+        seen = free = np.zeros(len(levels))
+    else:
+        order = np.argsort(nights, kind="stable")
+        begin = np.searchsorted(nights[order], np.arange(nights.max() + 1))
+        counts = [np.add.reduceat(mask[:, order], begin, axis=1) for mask in of]
+        sums = [np.add.reduceat((levels * mask)[:, order], begin, axis=1) for mask in of]
+        seen, free = _between_sessions(levels, of[0] + of[1], counts, sums, nights)
     measured = free > 0
     noise = np.where(np.isnan(noise), rule.nights**2 / 4, noise)
     noise = np.average(np.broadcast_to(noise, levels.shape), axis=1, weights=of[0] + of[1])
@@ -171,18 +175,19 @@ def estimate(
         np.maximum(np.where(measured, seen, noise), least),
         np.where(measured, free, np.inf),
     )
-    night, free_n, contradicted = _between_nights(counts, sums, seen, rule)
-    in_turn = ((counts[0] > 0) & (counts[1] > 0)).any(axis=1)
+    alike = _alike(counts, sums)
+    night, free_n, contradicted = _between_nights(counts, sums, alike, seen, rule)
+    in_turn = (alike.number * (alike.counts[0] * alike.counts[1] > 0)).any(axis=1)
     stated = np.maximum(noise, least) + in_turn * rule.nights**2 * np.where(measured, CHOICE, 1.0)
     session = np.where(measured, seen, stated)
-    means = _weighted(counts, sums, session, night)
-    ways = [_error(counts, session, night, free, free_n)]
+    means = _weighted(alike, sums, session, night)
+    ways = [_error(alike, session, night, free, free_n)]
     few = measured & in_turn & (free < WEIGHT - 1)
     if few.any():
         from scipy import special
 
         few &= special.chdtrc(np.where(measured, free, 1), free * seen / stated) >= ALPHA
-        error, freedom = _error(counts, stated, night, np.full(free.shape, np.inf), free_n)
+        error, freedom = _error(alike, stated, night, np.full(free.shape, np.inf), free_n)
         ways.append((np.where(few, error, np.inf), freedom))
     return Estimate(
         means=means,
@@ -197,14 +202,39 @@ def estimate(
     )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Alike:
+    """Nights by how many sessions of each side they have, since most have as many: these `counts`,
+    float64[groups] of each side, the `number` of such nights, [figures, groups], and the sum of
+    their levels."""
+
+    counts: tuple[Floats, Floats]
+    number: Floats
+    totals: Floats
+
+
+def _alike(counts: Sequence[Floats], sums: Sequence[Floats]) -> _Alike:
+    """Without the nights in which no session counts."""
+    base = int(counts[1].max()) + 1
+    codes = (counts[0] * base + counts[1]).astype(np.intp)
+    kinds = np.flatnonzero(np.bincount(codes.ravel())[1:]) + 1
+    total = sums[0] + sums[1]
+    masks = [codes == kind for kind in kinds]
+    return _Alike(
+        counts=(kinds // base, kinds % base),
+        number=np.stack([mask.sum(axis=1, dtype=np.float64) for mask in masks], axis=1),
+        totals=np.stack([(total * mask).sum(axis=1) for mask in masks], axis=1),
+    )
+
+
 def _error(
-    counts: list[Floats], session: Floats, night: Floats, free: Floats, free_n: Floats
+    alike: _Alike, session: Floats, night: Floats, free: Floats, free_n: Floats
 ) -> tuple[Floats, Floats]:
     """Standard error of the step, and its degrees of freedom."""
-    variance = _variance(counts, session, night)
+    variance = _variance(alike, session, night)
     more = 1e-4
-    of_session = (_variance(counts, session * (1 + more), night) - variance) / more
-    of_night = (_variance(counts, session, night * (1 + more)) - variance) / more
+    of_session = (_variance(alike, session * (1 + more), night) - variance) / more
+    of_night = (_variance(alike, session, night * (1 + more)) - variance) / more
     spread = of_session**2 / free + of_night**2 / free_n
     freedom = np.where(spread > 0, variance**2 / np.maximum(spread, 1e-300), np.inf)
     return np.sqrt(variance), freedom
@@ -232,7 +262,7 @@ def _between_sessions(
 
 
 def _between_nights(
-    counts: list[Floats], sums: list[Floats], session: Floats, rule: Rule
+    counts: list[Floats], sums: list[Floats], alike: _Alike, session: Floats, rule: Rule
 ) -> tuple[Floats, Floats, NDArray[np.bool_]]:
     """The variance of nights, its degrees of freedom, and whether the statement does not hold;
     from nights in which one side ran."""
@@ -240,18 +270,21 @@ def _between_nights(
 
     stated = np.full(len(session), rule.nights**2)
     squares, free, parts, products = (np.zeros_like(stated) for _ in range(4))
-    for side, other, total in ((counts[0], counts[1], sums[0]), (counts[1], counts[0], sums[1])):
+    lone = np.zeros_like(stated)
+    for k, total in enumerate(sums):
+        side, other = counts[k], counts[1 - k]
         alone = (side > 0) & (other == 0)
-        n = alone.sum(axis=1)
-        means = np.where(alone, total / np.maximum(side, 1), 0.0)
+        number = alike.number * (alike.counts[1 - k] == 0)
+        n = number.sum(axis=1)
+        means = total / np.maximum(side, 1) * alone
         middle = means.sum(axis=1) / np.maximum(n, 1)
-        away = np.where(alone, means - middle[:, None], 0.0)
+        away = (means - middle[:, None]) * alone
         squares += (away**2).sum(axis=1)
         products += (away[:, 1:] * away[:, :-1]).sum(axis=1)
         free += np.maximum(n - 1, 0)
-        parts += np.where(alone, 1 / np.maximum(side, 1), 0.0).sum(axis=1)
+        parts += (number / np.maximum(alike.counts[k], 1)).sum(axis=1)
+        lone += n
     some = np.maximum(free, 1)
-    lone = sum(((m > 0) & (o == 0)).sum(axis=1) for m, o in (counts, counts[::-1]))
     session_part = session * parts / np.maximum(lone, 1)
     seen = np.maximum(squares / some - session_part, 0)
     contradicted = (free > 0) & (special.chdtrc(some, squares / (stated + session_part)) < ALPHA)
@@ -268,35 +301,38 @@ def _between_nights(
 
 
 def _products(
-    counts: list[Floats], session: Floats, night: Floats
+    alike: _Alike, session: Floats, night: Floats
 ) -> tuple[Floats, Floats, Floats, Floats]:
     """Products of generalized least squares, in units of the variance of sessions: what a night
-    keeps back, and the products of the sides with themselves and with each other."""
+    of each group keeps back, and the products of the sides with themselves and with each other."""
     ratio = (night / session)[:, None]
-    keep = ratio / (1 + (counts[0] + counts[1]) * ratio)
+    first, second = alike.counts
+    keep = ratio / (1 + (first + second) * ratio)
     a, c = (
-        (side * (1 + ratio * other) * keep / ratio).sum(axis=1)
-        for side, other in (counts, counts[::-1])
+        (alike.number * side * (1 + ratio * other) * keep / ratio).sum(axis=1)
+        for side, other in ((first, second), (second, first))
     )
-    return keep, a, -(keep * counts[0] * counts[1]).sum(axis=1), c
+    return keep, a, -(alike.number * keep * first * second).sum(axis=1), c
 
 
-def _variance(counts: list[Floats], session: Floats, night: Floats) -> Floats:
+def _variance(alike: _Alike, session: Floats, night: Floats) -> Floats:
     """Variance of the difference of the sides, or of the mean of a side that is alone."""
-    _, a, b, c = _products(counts, session, night)
-    if not counts[0].any():
+    _, a, b, c = _products(alike, session, night)
+    if not alike.counts[0].any():
         return np.asarray(session / c)
     return np.asarray(session * (a + c + 2 * b) / (a * c - b * b))
 
 
 def _weighted(
-    counts: list[Floats], sums: list[Floats], session: Floats, night: Floats
+    alike: _Alike, sums: list[Floats], session: Floats, night: Floats
 ) -> tuple[Floats, Floats]:
     """The means of both sides; 0 of one without sessions."""
-    keep, a, b, c = _products(counts, session, night)
-    total = sums[0] + sums[1]
-    u, v = ((s - keep * n * total).sum(axis=1) for n, s in zip(counts, sums, strict=True))
-    if not counts[0].any():
+    keep, a, b, c = _products(alike, session, night)
+    u, v = (
+        s.sum(axis=1) - (keep * n * alike.totals).sum(axis=1)
+        for n, s in zip(alike.counts, sums, strict=True)
+    )
+    if not alike.counts[0].any():
         return np.zeros_like(v), v / c
     determinant = a * c - b * b
     return (c * u - b * v) / determinant, (a * v - b * u) / determinant
