@@ -102,26 +102,26 @@ class DumpResult:
     file_bytes: int | None
     files: int
     phases: tuple[Phase, ...]
+    elapsed_s: float = field(init=False, repr=False, compare=False)
+    """First start to last end of any phase on any rank: open to close, as IOR counts. 0 of a dump
+    without calls."""
+    io_s: float = field(init=False, repr=False, compare=False)
+    """I/O time: the seconds of the slowest rank in each phase, added up. Computing and waiting
+    between the calls are not in it, and it is at most `elapsed_s`."""
 
-    @property
-    def elapsed_s(self) -> float:
-        """First start to last end of any phase on any rank: open to close, as IOR counts. 0 of a
-        dump without calls."""
-        if not self.phases:
-            return 0.0
-        return max(p.last_end_s for p in self.phases) - min(p.first_start_s for p in self.phases)
-
-    @property
-    def io_s(self) -> float:
-        """I/O time: the seconds of the slowest rank in each phase, added up. Computing and waiting
-        between the calls are not in it, and it is at most `elapsed_s`."""
-        return min(self.elapsed_s, sum(p.rank_s.max for p in self.phases))
+    def __post_init__(self) -> None:  # once: every statistic asks for them
+        elapsed_s = io_s = 0.0
+        if self.phases:
+            ends = [p.last_end_s for p in self.phases]
+            elapsed_s = max(ends) - min([p.first_start_s for p in self.phases])
+            io_s = min(elapsed_s, sum([p.rank_s.max for p in self.phases]))
+        object.__setattr__(self, "elapsed_s", elapsed_s)
+        object.__setattr__(self, "io_s", io_s)
 
     @property
     def bandwidth_bytes_per_s(self) -> float:
         """Payload moved by all ranks over `elapsed_s`."""
-        elapsed_s = self.elapsed_s
-        return self.bytes / elapsed_s if elapsed_s > 0 else 0.0
+        return self.bytes / self.elapsed_s if self.elapsed_s > 0 else 0.0
 
     @property
     def io_bandwidth_bytes_per_s(self) -> float:
@@ -158,28 +158,34 @@ class StreamResult:
     dumps: Sequence[DumpResult]
 
     operation: str = "write"
+    bytes: int = field(init=False, repr=False, compare=False)
+    other_bytes: int = field(init=False, repr=False, compare=False)
+    """Bytes that are read by a stream that writes, and the other way round."""
+    elapsed_s: float = field(init=False, repr=False, compare=False)
+    """The times of all dumps, added up."""
+    io_s: float = field(init=False, repr=False, compare=False)
+    """I/O time of all dumps."""
 
-    @property
-    def bytes(self) -> int:
-        return sum(d.bytes for d in self.dumps)
+    def __post_init__(self) -> None:  # once: every statistic asks for them
+        other = "read" if self.operation == "write" else "write"
+        phases = [p for d in self.dumps for p in d.phases if p.phase == other]
+        sums = {
+            "bytes": sum([d.bytes for d in self.dumps]),
+            "other_bytes": sum([p.bytes for p in phases]),
+            "elapsed_s": sum([d.elapsed_s for d in self.dumps]),
+            "io_s": sum([d.io_s for d in self.dumps]),
+        }
+        for name, value in sums.items():
+            object.__setattr__(self, name, value)
 
     def moved(self, operation: str) -> int:
         """Bytes that are read, or written: calls of the system do both in one dump."""
-        other = "read" if operation == "write" else "write"
-        named = operation if self.operation != operation else other
-        of_phase = sum(p.bytes for d in self.dumps for p in d.phases if p.phase == named)
-        return of_phase if self.operation != operation else self.bytes - of_phase
-
-    @property
-    def io_s(self) -> float:
-        """I/O time of all dumps."""
-        return sum(d.io_s for d in self.dumps)
+        return self.other_bytes if self.operation != operation else self.bytes - self.other_bytes
 
     @property
     def bandwidth_bytes_per_s(self) -> float:
         """Payload of all dumps over the sum of their times."""
-        elapsed_s = sum(d.elapsed_s for d in self.dumps)
-        return self.bytes / elapsed_s if elapsed_s > 0 else 0.0
+        return self.bytes / self.elapsed_s if self.elapsed_s > 0 else 0.0
 
     @property
     def io_bandwidth_bytes_per_s(self) -> float:

@@ -83,7 +83,7 @@ def condition_error(condition: Condition) -> float:
 
 def total_bandwidth(condition: Condition, operation: str) -> Spread | None:
     """Payload over I/O time, of all repetitions of a condition."""
-    return spread(bandwidths(condition.runs, operation, lambda dump: dump.io_s))
+    return spread(bandwidths(condition.runs, operation, lambda stream: stream.io_s))
 
 
 def nearest(case: Case) -> Condition:
@@ -108,7 +108,7 @@ def io_seconds(condition: Condition) -> Spread | None:
 def bandwidths(
     runs: Iterable[Measured],
     operation: str,
-    time: Callable[[DumpResult], float] = lambda dump: dump.elapsed_s,
+    time: Callable[[StreamResult], float] = lambda stream: stream.elapsed_s,
 ) -> list[float]:
     """For each repetition, the payload of all streams with that operation over the sum of their
     dumps' times; one that moved nothing has no bandwidth."""
@@ -116,7 +116,7 @@ def bandwidths(
     for run in runs:
         for repetition in run.measurement.repetitions:
             streams = [s for s in repetition.streams if s.moved(operation)]
-            took_s = sum(time(d) for s in streams for d in s.dumps)
+            took_s = sum(map(time, streams))
             if took_s > 0:
                 values.append(sum(s.moved(operation) for s in streams) / took_s)
     return values
