@@ -158,9 +158,11 @@ def estimate(
     `levels`, or NaN: repetitions are then taken to differ by half as much as nights.
     """
     of = [np.broadcast_to(sides == side, levels.shape).astype(np.float64) for side in (0, 1)]
+    seen: Floats
+    free: Floats
     if np.array_equal(nights, np.arange(len(nights))):  # no session shares its night
         counts, sums = of, [levels * mask for mask in of]
-        seen = free = np.zeros(len(levels))
+        seen, free = np.zeros(len(levels)), np.zeros(len(levels))
     else:
         order = np.argsort(nights, kind="stable")
         begin = np.searchsorted(nights[order], np.arange(nights.max() + 1))
@@ -221,7 +223,7 @@ def _alike(counts: Sequence[Floats], sums: Sequence[Floats]) -> _Alike:
     total = sums[0] + sums[1]
     masks = [codes == kind for kind in kinds]
     return _Alike(
-        counts=(kinds // base, kinds % base),
+        counts=((kinds // base).astype(np.float64), (kinds % base).astype(np.float64)),
         number=np.stack([mask.sum(axis=1, dtype=np.float64) for mask in masks], axis=1),
         totals=np.stack([(total * mask).sum(axis=1) for mask in masks], axis=1),
     )
