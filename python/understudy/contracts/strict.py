@@ -38,6 +38,7 @@ LARGEST = sys.float_info.max
 NUL = "expected a string without the character U+0000"
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _NO_TEXT = re.compile("[\0\ud800-\udfff]")
+_COLON = "\\u003"  # begins a colon that is escaped
 _ESCAPED = re.compile(r"\\u(?:[dD][89a-fA-F]|0000)")
 
 
@@ -73,6 +74,9 @@ def decode(text: str, where: str, what: str = "JSON", *, nul: bool = True) -> An
         return row
 
     try:
+        value = json.loads(text)
+        if _is_sound(value, text):
+            return value
         value = json.loads(text, object_pairs_hook=unique)
     except json.JSONDecodeError as error:
         at = f"line {error.lineno}, column {error.colno}"
@@ -90,6 +94,33 @@ def decode(text: str, where: str, what: str = "JSON", *, nul: bool = True) -> An
             place = place.below(step)
         raise place.fault(message)
     return value
+
+
+def _is_sound(value: Any, text: str) -> bool:
+    """True if nothing in the value of a text has to be refused: no key is lost, as each colon of
+    the text is one of a string or follows a key, numbers and the depth are in their limits. False
+    where that is not known."""
+    left = text.count(":")
+    level = [value] if type(value) in (dict, list) else []
+    for _ in range(MAX_DEPTH):
+        if not level:
+            return not left and not _ESCAPED.search(text) and _COLON not in text
+        below: list[Any] = []
+        for outer in level:
+            if type(outer) is dict:
+                left -= len(outer)
+                outer = outer.values()
+            for inner in outer:
+                kind = type(inner)
+                if kind is float or kind is int:
+                    if not -LARGEST <= inner <= LARGEST:
+                        return False
+                elif kind is dict or kind is list:
+                    below.append(inner)
+                elif kind is str:
+                    left -= inner.count(":")
+        level = below
+    return False
 
 
 def _not_unique(pairs: list[tuple[str, Any]], where: str) -> UnderstudyError:

@@ -80,6 +80,30 @@ def _all(checks: list[Check]) -> Check:
     return check
 
 
+def _is_number(schema: Any) -> bool:
+    words = schema.keys() - _SILENT
+    return words <= {"type", "minimum", "maximum"} and schema.get("type") in _NUMBERS
+
+
+def _limits(schema: Any) -> tuple[bool, float, float]:
+    """Of a number: if it is whole, its least and its largest value."""
+    whole = schema["type"] == "integer"
+    least, most = (-(1 << 63), (1 << 63) - 1) if whole else (-MOST, MOST)
+    low, high = schema.get("minimum", least), schema.get("maximum", most)
+    return whole, max(least, low), min(most, high)
+
+
+def _test(schema: Any, number: int) -> str:
+    """The test of a value `v` as an expression; of what is no number, a call of its check."""
+    if type(schema) is bool or not _is_number(schema):
+        return f"check_{number}(v)"
+    whole, low, high = _limits(schema)
+    if whole:
+        return f"type(v) is int and {low!r} <= v <= {high!r}"
+    small = "type(v) is int and -0x8000000000000000 <= v < 0x8000000000000000"
+    return f"(type(v) is float or {small}) and {low!r} <= v <= {high!r}"
+
+
 class _Compiler:
     """Makes the functions of one schema; definitions are made once and can be recursive."""
 
@@ -91,8 +115,7 @@ class _Compiler:
         """All keywords of a schema."""
         if type(schema) is bool:
             return lambda value: schema
-        words = schema.keys() - _SILENT
-        if words <= {"type", "minimum", "maximum"} and schema.get("type") in _NUMBERS:
+        if _is_number(schema):
             return self._number(schema)
         checks: list[Check] = []
         for word, argument in schema.items():
@@ -128,12 +151,7 @@ class _Compiler:
 
     def _number(self, schema: Any) -> Check:
         """An integer or a number between limits: most values are of such a schema."""
-        whole = schema["type"] == "integer"
-        least, most = (-(1 << 63), (1 << 63) - 1) if whole else (-MOST, MOST)
-        low, high = (
-            max(least, schema.get("minimum", least)),
-            min(most, schema.get("maximum", most)),
-        )
+        whole, low, high = _limits(schema)
         if whole:
             return lambda value: type(value) is int and low <= value <= high
         number = TYPES["number"]
@@ -154,6 +172,8 @@ class _Compiler:
         other = None if more is True else self.check(more)
         only = schema.get("type") == "object"
         wanted = frozenset(schema.get("required", ()) if only else ())
+        if only and wanted <= checks.keys():
+            return self._object(properties, checks, wanted, other)
 
         def check(value: Any) -> bool:
             if type(value) is not dict:
@@ -166,6 +186,44 @@ class _Compiler:
                     return False
             return True
 
+        return check
+
+    def _object(
+        self,
+        properties: dict[str, Any],
+        checks: dict[str, Check],
+        wanted: frozenset[str],
+        other: Check | None,
+    ) -> Check:
+        """A function written for the keys of one kind of object: most of a record are objects of
+        numbers, which it compares itself."""
+        lines = ["def check(value):", " if type(value) is not dict: return False", " try:"]
+        scope: dict[str, Any] = {"other": other}
+        for i, key in enumerate(wanted):
+            scope[f"check_{i}"] = checks[key]
+            lines += [
+                f"  v = value[{key!r}]",
+                f"  if not ({_test(properties[key], i)}): return False",
+            ]
+        lines += ["  pass", " except KeyError: return False", f" count = {len(wanted)}"]
+        for i, key in enumerate(checks.keys() - wanted, len(wanted)):
+            scope[f"check_{i}"] = checks[key]
+            lines += [
+                f" if {key!r} in value:",
+                "  count += 1",
+                f"  v = value[{key!r}]",
+                f"  if not ({_test(properties[key], i)}): return False",
+            ]
+        if other is None:
+            lines.append(" return True")
+        else:
+            scope["known"] = frozenset(checks)
+            lines += [
+                " if len(value) == count: return True",
+                " return all([other(v) for key, v in value.items() if key not in known])",
+            ]
+        exec("\n".join(lines), scope)
+        check: Check = scope["check"]
         return check
 
     def _required(self, keys: list[str], _: Any) -> Check:
