@@ -7,6 +7,7 @@ page, of all cases of the check transfer: `draw(study)`. With `OF = "page"`, it 
 page, of all that is on it: `draw(book)`.
 """
 
+import hashlib
 import importlib.util
 import io
 import re
@@ -32,6 +33,8 @@ from understudy.report.book import Book
 WORKLOAD, TRANSFER, PAGE = "workload", "transfer", "page"  # what a figure is drawn of
 _SVG = "{http://www.w3.org/2000/svg}"
 _XLINK = "{http://www.w3.org/1999/xlink}"
+_DIGITS = re.compile(r"(\.\d\d)\d+")
+_INHERITED = re.compile(r"(?:(?:fill|stroke)[a-z-]*: [^;]*(?:; )?)*")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,10 +129,11 @@ def render(
     key: str,
     label: str,
     titles: Mapping[str, Sequence[str]] = MappingProxyType({}),
+    table: bool = True,
 ) -> Drawn | None:
     """Draw a figure by a function, in the style of the page. `key` begins the ids of the elements,
     `label` names the figure for screen readers. `titles`: texts that show under the pointer, by
-    the gid of an artist, one for each of its marks."""
+    the gid of an artist, one for each of its marks. Without `table` the CSV is empty."""
     with matplotlib.rc_context(fname=str(where("style"))), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph ")  # the page gives the font
         matplotlib.rcParams["svg.hashsalt"] = key
@@ -139,7 +143,7 @@ def render(
             return None
         values.rasterize(figure)
         figure.savefig(buffer, format="svg", metadata={"Date": None})
-        data = values.csv_of(figure)
+        data = values.csv_of(figure) if table else ""
     drawn = buffer.getvalue().decode()
     root = ElementTree.fromstring(printable(drawn))  # labels may hold what XML cannot
     for group in root.iter(f"{_SVG}g"):
@@ -157,13 +161,45 @@ def _inline(root: ElementTree.Element, *, prefix: str, label: str) -> str:
                 parent.remove(child)
     # matplotlib names what clips by a digest of positions, whose last bits vary
     clips = {str(e.get("id")): f"clip-{k}" for k, e in enumerate(root.iter(f"{_SVG}clipPath"))}
+    marks = {use.get(f"{_XLINK}href", "")[1:] for use in root.iter(f"{_SVG}use")}
+    names = {f"#{mark}": f"#{_short(prefix + mark)}" for mark in marks}
     for element in root.iter():
         element.tag = element.tag.removeprefix(_SVG)
         if element.tag == "image":  # equal ones have one id, and nothing refers to it
             element.attrib.pop("id", None)
-        element.attrib = dict(_attributes(element, prefix, clips))
+        target = names.get(f"#{element.get('id')}")
+        if element.tag == "use":  # of which there are thousands
+            link = names[element.attrib.pop(f"{_XLINK}href")]
+            place = {name: _DIGITS.sub(r"\1", element.get(name, "0")) for name in ("x", "y")}
+            element.attrib = {"href": link} | element.attrib | place
+        else:
+            element.attrib = dict(_attributes(element, prefix, clips))
+        if target is not None:
+            element.set("id", target[1:])
+    for group in root.iter("g"):
+        _share_style(group)
     root.attrib |= {"role": "img", "aria-label": label}
     return ElementTree.tostring(root, encoding="unicode", method="html")
+
+
+def _short(name: str) -> str:
+    """An id for a mark that thousands of elements refer to."""
+    return f"m{hashlib.sha256(name.encode()).hexdigest()[:10]}"
+
+
+def _share_style(group: ElementTree.Element) -> None:
+    """Give the style that all marks of a group have to the group, which hands down all of it."""
+    uses = [child for child in group if child.tag == "use"]
+    styles = {use.get("style", "") for use in uses}
+    inherited = all(map(_INHERITED.fullmatch, styles))
+    alone = all(child.tag in ("use", "defs") for child in group)
+    if uses and len(styles) == 1 and inherited and alone and not group.get("style"):
+        for use in uses:
+            use.attrib.pop("style", None)
+        if style := styles.pop():
+            group.set("style", style)
+    for use in uses[:-1]:
+        use.tail = "\n"
 
 
 def _attributes(
@@ -178,6 +214,6 @@ def _attributes(
         elif name == f"{_XLINK}href":
             yield "href", value.replace("#", f"#{prefix}", 1)
         elif name in ("d", "x", "y"):
-            yield name, re.sub(r"(\.\d\d)\d+", r"\1", " ".join(value.split()))
+            yield name, _DIGITS.sub(r"\1", " ".join(value.split()))
         else:
             yield name, re.sub(r"url\(#", f"url(#{prefix}", value)
