@@ -2,9 +2,11 @@
 
 Bars are the payload of each checkpoint of the original, on the right axis; lines are the median
 bandwidth of the replica, on the left. A panel is a stream that checkpoints, colour the method.
+Where there are thousands, bars span the smallest and largest of several in a row, as stated.
 Bandwidth that rises with the size says that small checkpoints are bound by latency.
 """
 
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -13,11 +15,12 @@ from matplotlib.ticker import MaxNLocator
 from understudy.judge.statistics.conditions import Case, Condition
 from understudy.judge.statistics.metrics import spread
 from understudy.report.axes import add_legend, index_dumps, scale_rates, state_cuts
-from understudy.report.colours import method_colour
+from understudy.report.colours import MUTED, method_colour
 from understudy.units import shorten, unit
 
 ORDER = 32
 MAX_PANELS = 3
+MAX_BARS = 1000  # more are narrower than a pixel
 BARS = "#d5dbe1"
 
 
@@ -54,7 +57,7 @@ def _panel(
     }
     divisor, size_unit = unit(max(sizes.values(), default=1))
     bars = axes.twinx()
-    bars.bar(list(sizes), [s / divisor for s in sizes.values()], width=0.8, color=BARS)
+    _bars(bars, sizes, divisor)
     bars.set_ylabel(f"payload ({size_unit})")
     bars.yaxis.set_major_locator(MaxNLocator(nbins=4))
     bars.grid(visible=False)
@@ -78,6 +81,34 @@ def _panel(
     axes.set_ylabel(f"{rate_unit}/s")
     axes.set_title(shorten(name, 30))
     index_dumps(axes, sorted(sizes))
+
+
+def _bars(axes: Axes, sizes: dict[int, int], divisor: float) -> None:
+    """A bar for each dump; of more than MAX_BARS the smallest and the largest of some in a row."""
+    if len(sizes) <= MAX_BARS:
+        axes.bar(list(sizes), [s / divisor for s in sizes.values()], width=0.8, color=BARS)
+        return
+    ordered = np.array(sorted(sizes.items()), dtype=float)
+    together = -(-len(ordered) // MAX_BARS)
+    groups = np.arange(0, len(ordered), together)
+    low = np.minimum.reduceat(ordered[:, 1], groups) / divisor
+    high = np.maximum.reduceat(ordered[:, 1], groups) / divisor
+    x = ordered[groups, 0]
+    axes.fill_between(x, low, step="post", color=BARS, lw=0)
+    axes.fill_between(x, low, high, step="post", color=BARS, alpha=0.5, lw=0)
+    for values, which in ((low, "smallest"), (high, "largest")):
+        label = f"{which} payload of {together} dumps"
+        axes.plot(x, values, drawstyle="steps-post", color=BARS, lw=0.5, label=label)
+    axes.annotate(
+        f"payload: smallest and largest of each {together} dumps",
+        (1, 1),
+        xycoords="axes fraction",
+        xytext=(0, 6),
+        textcoords="offset points",
+        ha="right",
+        color=MUTED,
+        size=8,
+    )
 
 
 def _label(case: Case, condition: Condition) -> str:

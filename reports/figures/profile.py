@@ -8,7 +8,7 @@ many calls moved as many bytes, else the mean of their dump.
 """
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -20,7 +20,7 @@ from understudy.contracts.workload import Step, Workload
 from understudy.errors import printable
 from understudy.judge.statistics.conditions import Case, Condition, described
 from understudy.judge.statistics.metrics import DATA_PHASES, nearest
-from understudy.observations.observation import as_described
+from understudy.observations.observation import Seen, as_described
 from understudy.program.calls import Calls
 from understudy.program.counters import BINS, bin_of
 from understudy.program.instructions import ALL_RANKS, EACH_GROUP, FileSet
@@ -42,7 +42,8 @@ def draw(case: Case) -> Figure | None:
     if case.programs:
         return None
     condition = nearest(case)
-    both = _original(case.workload), _replica(case, condition)
+    seen = as_described(case.workload).streams
+    both = _original(case.workload, seen), _replica(case, condition, seen)
     figure = Figure(figsize=(10.5, 2.6))
     panels = figure.subplots(1, 4, gridspec_kw={"width_ratios": [0.9, 2.2, 2.0, 2.0]})
     colours = MUTED, place_colour(condition.place, case.everywhere)
@@ -54,7 +55,9 @@ def draw(case: Case) -> Figure | None:
     return figure
 
 
-def _original(workload: Workload) -> tuple[Bars, Bars, Bars, Bars]:
+def _original(
+    workload: Workload, described_streams: Sequence[Seen]
+) -> tuple[Bars, Bars, Bars, Bars]:
     times = [d.io_s for s in workload.streams for d in s.expanded()]
     io_times = [t for t in times if t is not None]
     share = {}
@@ -62,7 +65,7 @@ def _original(workload: Workload) -> tuple[Bars, Bars, Bars, Bars]:
         share["I/O"] = 100 * sum(io_times) / workload.runtime_s
     sizes: Counter[str] = Counter()
     kinds: Counter[str] = Counter()
-    for seen in as_described(workload).streams:
+    for seen in described_streams:
         if seen.calls:
             kinds[seen.stream.operation] += seen.calls.count
             sizes.update(dict(zip(ENDS, seen.calls.sizes, strict=True)))
@@ -94,7 +97,9 @@ def _touched(dump: Step, files: FileSet, ranks: int) -> int:
     return len(files_with_bytes)
 
 
-def _replica(case: Case, condition: Condition) -> tuple[Bars, Bars, Bars, Bars]:
+def _replica(
+    case: Case, condition: Condition, described_streams: Sequence[Seen]
+) -> tuple[Bars, Bars, Bars, Bars]:
     played = condition.runs[0].measurement.repetitions[0]
     dumps = [(case.role(s.name), d) for s in played.streams for d in s.dumps]
     share = {"I/O": min(100.0, 100 * sum(d.io_s for _, d in dumps) / played.elapsed_s)}
@@ -105,9 +110,7 @@ def _replica(case: Case, condition: Condition) -> tuple[Bars, Bars, Bars, Bars]:
         files[role] += dump.files
         for phase in dump.phases:
             kinds[phase.phase] += phase.operations
-    calls_by_stream = {
-        seen.stream.name: seen.calls for seen in as_described(case.workload).streams
-    }
+    calls_by_stream = {seen.stream.name: seen.calls for seen in described_streams}
     for stream in played.streams:
         origin = described(case.workload, stream.name)
         whole = origin is not None and origin.bytes == stream.bytes

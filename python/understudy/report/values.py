@@ -19,6 +19,7 @@ from matplotlib.ticker import FixedLocator
 from understudy.errors import printable
 
 MAX_VALUES = 10_000  # of a figure: of more, the first are in the table, and all are one image
+MAX_MARKS = 4000  # of marks, each an element of the page, more are one image
 HEAD = ("panel", "series", "x axis", "y axis", "x", "y")
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
@@ -51,15 +52,22 @@ def csv_of(figure: Figure) -> str:
 def rasterize(figure: Figure) -> None:
     """Have what has more values than that be one image of an SVG, and not an element for each."""
     for axes in figure.axes:
-        sizes: dict[Any, int] = {line: np.size(line.get_xdata()) for line in axes.get_lines()}
+        sizes: dict[Any, int] = {line: _elements(line) for line in axes.get_lines()}
         for collection in axes.collections:
             corners = sum(np.size(path.vertices) for path in collection.get_paths()) // 2
-            sizes[collection] = max(corners, np.size(collection.get_offsets()) // 2)
+            marks = np.size(collection.get_offsets()) // 2
+            sizes[collection] = max(corners, marks * MAX_VALUES // MAX_MARKS)
         for bars in (c for c in axes.containers if isinstance(c, BarContainer)):
             sizes |= dict.fromkeys(bars.patches, len(bars.patches))
         for artist, size in sizes.items():
             if size > MAX_VALUES:
                 artist.set_rasterized(True)
+
+
+def _elements(line: Any) -> int:
+    """The size of a line, in which a mark counts for several points."""
+    marks = line.get_marker() not in ("", " ", None, "None", "none")
+    return int(np.size(line.get_xdata()) * (MAX_VALUES // MAX_MARKS if marks else 1))
 
 
 def _points(axes: Axes) -> Iterator[Point]:
