@@ -127,7 +127,7 @@ build_key() (
   "${CC:-cc}" --version || true
   mpicc -show || true
   mpicc.mpich -show || true
-  for library in jansson cmocka hdf5-openmpi hdf5-mpich fuse3; do pkg-config --modversion "$library" || true; done
+  for library in jansson cmocka hdf5-openmpi hdf5-mpich fuse3 liburing; do pkg-config --modversion "$library" || true; done
   ls /usr/lib/*/adios/openmpi/libadios.a || true
   readlink /usr/lib/*/libadios2_mpi_c_mpi.so || true
 )

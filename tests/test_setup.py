@@ -187,7 +187,7 @@ def test_apt_gets_what_is_missing_and_only_that(bare: tuple[Path, Path]) -> None
     assert len(called) == 2
     assert called[0].endswith(" update")
     packages = "libjansson-dev libhdf5-openmpi-dev libadios-openmpi-dev libadios2-mpi-c-dev g++"
-    packages += " hdf5-tools strace"
+    packages += " liburing-dev hdf5-tools strace"
     assert called[1].endswith(f"install -y --no-install-recommends {packages}")
     said("installing-packages", done.stderr, packages=packages)
     said("continuing-without-parallel-hdf", done.stderr)

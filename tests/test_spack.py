@@ -254,6 +254,8 @@ def test_the_recipe_needs_what_cmake_needs() -> None:
     assert needed["mpi"] == "3:"  # windows of shared memory
     for package in ("hdf5", "adios", "adios2"):
         assert needed[package].endswith("+mpi")
+    found = re.search(r"liburing>=([\d.]+)", (ROOT / "cmake" / "liburing.cmake").read_text())
+    assert found is not None and needed["liburing"] == f"{found[1]}:"
 
 
 def included(path: Path) -> list[dict[str, Any]]:

@@ -1,7 +1,7 @@
-find_package(PkgConfig QUIET)
-pkg_check_modules(liburing QUIET IMPORTED_TARGET liburing>=2.2)
+include("${PROJECT_SOURCE_DIR}/cmake/liburing.cmake")
+# O_DIRECT and pipe2 are not in POSIX.
 set(UND_METHOD_DEFINITIONS _GNU_SOURCE)
-if(liburing_FOUND)
-  set(UND_METHOD_LIBRARIES PkgConfig::liburing)
+if(TARGET uring::library)
+  set(UND_METHOD_LIBRARIES uring::library)
   list(APPEND UND_METHOD_DEFINITIONS UND_HAVE_URING="${liburing_VERSION}")
 endif()

@@ -379,9 +379,11 @@ int main(int argc, char **argv)
 
     int methods = 0;
     for (const struct und_method *const *method = und_methods; *method; ++method) {
-        if ((*method)->unavailable) {
+        struct und_error error = {""};
+        if ((*method)->unavailable || ((*method)->usable && !(*method)->usable(&error))) {
             if (rank == 0)
-                printf("skipped %s: %s\n", (*method)->name, (*method)->unavailable);
+                printf("skipped %s: %s\n", (*method)->name,
+                       (*method)->unavailable ? (*method)->unavailable : error.text);
             continue;
         }
         ++methods;

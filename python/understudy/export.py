@@ -201,7 +201,7 @@ last dump due after {last_s:,.1f} s. Contents are made up. Licence of the player
 ## Build
 
 A C11 compiler, CMake 3.18, MPI, jansson 2.9 and pkg-config are needed; parallel HDF5 for the
-method hdf5, ADIOS2 with MPI for adios2.
+method hdf5, ADIOS2 with MPI for adios2, liburing 2.2 for uring.
 
 ```sh
 sha256sum -c SHA256SUMS

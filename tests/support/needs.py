@@ -17,6 +17,8 @@ ROOT = Path(__file__).resolve().parents[2]
 PREFIX = "needs: "
 DARSHAN = '"${DARSHAN_RUNTIME:-$(dirname "$(command -v darshan-config)")/..}"'
 PYPI = "import urllib.request as web; web.urlopen('https://pypi.org/simple/pip/', timeout=9)"
+# The system call io_uring_setup, which a kernel or a container may forbid.
+IO_URING = "import ctypes; assert ctypes.CDLL(None).syscall(425, 1, bytes(120)) >= 0"
 # That some versions of Python, or some processors, lack.
 MODULES = {
     "adios2": "adios2",
@@ -44,6 +46,7 @@ MORE = {
     "a folder of Darshan logs": 'test -d "${UNDERSTUDY_DARSHAN_LOGS-}"',
     "another user than root": 'test "$(id -u)" != 0',
     "externals of localhost": "test -f spack-repo/environments/localhost/externals.yaml",
+    "io_uring": f"python3 -c '{IO_URING}'",
     "mounts": "unshare --mount mount -t tmpfs none /mnt",
     "no qsub": "! command -v qsub",
     "ptrace": "strace -o /dev/null true",

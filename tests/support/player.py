@@ -11,8 +11,9 @@ from understudy.contracts.measurement import Played
 from understudy.paths import ROOT
 from understudy.producers import player as reading
 
-# The library of a method, as requirements-debian.txt names it.
-LIBRARIES = {"adios": "ADIOS 1.13", "adios2": "ADIOS2", "hdf5": "parallel HDF5"}
+# The library of a method, as requirements-debian.txt names it, and what the system has to permit.
+LIBRARIES = {"adios": ("ADIOS 1.13",), "adios2": ("ADIOS2",), "hdf5": ("parallel HDF5",)}
+LIBRARIES["uring"] = ("liburing", "io_uring")
 
 
 def program() -> str:
@@ -26,7 +27,7 @@ def program() -> str:
 def needs(method: str) -> None:
     """Skip where the machine lacks the library of a method; fail where only the player does."""
     if method in LIBRARIES:
-        need(LIBRARIES[method])
+        need(*LIBRARIES[method])
     offers = subprocess.run([program(), "--list"], capture_output=True, text=True, check=True)
     assert not re.search(rf"(?m)^{method} +unavailable: ", offers.stdout), offers.stdout
 

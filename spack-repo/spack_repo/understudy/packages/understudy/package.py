@@ -42,6 +42,7 @@ class Understudy(CMakePackage):
     variant("hdf5", default=True, description="Play through parallel HDF5")
     variant("adios", default=False, description="Play through ADIOS 1.13, for skeletons too")
     variant("adios2", default=False, when="@0.2.1:", description="Play through ADIOS2")
+    variant("uring", default=False, when="@0.2.1: platform=linux", description="Play by io_uring")
 
     depends_on("c", type="build")
     depends_on("cmake@3.18:", type="build")
@@ -51,6 +52,7 @@ class Understudy(CMakePackage):
     depends_on("hdf5@1.8.14:+mpi", when="+hdf5")
     depends_on("adios@1.13+mpi", when="+adios")
     depends_on("adios2@2.8:+mpi", when="+adios2")
+    depends_on("liburing@2.2:", when="+uring")
     depends_on("cmocka", type="test")
 
     conflicts("%c=gcc@:4.8", msg="the programs are C11: GCC 4.9 or newer")
@@ -62,7 +64,7 @@ class Understudy(CMakePackage):
 
     def libraries(self):
         """The methods that need a library, of those that are asked for."""
-        return [m for m in ("hdf5", "adios", "adios2") if self.spec.satisfies("+" + m)]
+        return [m for m in ("hdf5", "adios", "adios2", "uring") if self.spec.satisfies("+" + m)]
 
     def cmake_args(self):
         spec = self.spec
@@ -77,6 +79,7 @@ class Understudy(CMakePackage):
             self.define_from_variant("UND_HDF5", "hdf5"),
             self.define_from_variant("UND_ADIOS", "adios"),
             self.define_from_variant("UND_ADIOS2", "adios2"),
+            self.define_from_variant("UND_URING", "uring"),
             # A method that was asked for is there, or the build fails.
             self.define("UND_REQUIRE", self.libraries()),
         ]
@@ -98,7 +101,11 @@ class Understudy(CMakePackage):
         start = ["-c", '. "$0" && exec "$@"', join_path(kept, self.settings), launcher.path]
         player = join_path(self.prefix.bin, "understudy-replay")
         replay = [player, "-w", join_path(kept, self.workload), "-o", "run", "-O", "result.json"]
-        for method in ["posix", "stdio", "mpiio", *self.libraries()]:
+        methods = ["posix", "stdio", "mpiio", *self.libraries()]
+        if "uring" in methods:  # which a container may forbid
+            listed = Executable(player)("--list", output=str)
+            methods = [m for m in methods if f"\n{m:8} unavailable: " not in listed]
+        for method in methods:
             with working_dir(method, create=True):
                 Executable("sh")(*start, "-n", "2", *replay, "-a", method, "--verify")
                 text = Path("result.json").read_text(encoding="utf-8")
