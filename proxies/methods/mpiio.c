@@ -12,6 +12,22 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { DEPTH, SPLIT };
+
+static const char *const split_choices[] = {"no", "yes", NULL};
+
+static const struct und_setting settings[] = {
+    [DEPTH] = {.name = "depth",
+               .most = UND_MAX_DEPTH,
+               .default_value = "0",
+               .help = "independent calls of a rank in flight at a time; 0 = as a move states"},
+    [SPLIT] = {.name = "split",
+               .choices = split_choices,
+               .default_value = "no",
+               .help = "make each collective call as two (MPI_File_write_at_all_begin and _end)"},
+    {.name = NULL},
+};
+
 /* How one call tells its bytes: the count is an int, so more than that are counted in larger elements, as an
  * application does; with a rest behind them they are one element. */
 struct unit {
@@ -38,6 +54,9 @@ struct und_file {
     int64_t *operations;
     bool writing;
     bool viewed;                  /* the view is not the default one */
+    bool splits;                  /* collective calls are split ones */
+    bool is_split;                /* one of them has begun, */
+    struct flight split;          /* which is this */
     int64_t base;                 /* byte of the view where the current dataset begins */
     int64_t origin[UND_MAX_DIMS]; /* element of the dataset at `base` */
     int64_t stride[UND_MAX_DIMS]; /* bytes of the view from one index to the next */
@@ -89,6 +108,19 @@ static void end_call(int code, const MPI_Status *status, struct unit *unit, cons
             bytes, (long long)offset, file->path, (long long)moved);
 }
 
+/* Ends the split collective call that has begun, of which a file has one at a time. */
+static void end_split(struct und_file *file)
+{
+    MPI_Status status;
+    struct flight *split = &file->split;
+    if (!file->is_split)
+        return;
+    file->is_split = false;
+    const int code = split->writes ? MPI_File_write_at_all_end(file->handle, split->data, &status)
+                                   : MPI_File_read_at_all_end(file->handle, split->data, &status);
+    end_call(code, &status, &split->unit, file, split->writes ? "write" : "read", split->offset);
+}
+
 /* Has the call ended? Then its bytes are checked. Open MPI crashes where MPI_Wait meets an error of a file. */
 static bool has_ended(struct und_file *file, int i)
 {
@@ -108,6 +140,7 @@ static bool has_ended(struct und_file *file, int i)
 
 static void wait_all(struct und_file *file)
 {
+    end_split(file);
     for (int i = 0; i < file->flight_count; ++i)
         while (!has_ended(file, i))
             continue;
@@ -139,6 +172,7 @@ static struct und_file *open_file(const struct und_open *how)
     file->writing = how->mode != UND_READ;
     file->directory = how->directory;
     file->operations = how->operations;
+    file->splits = how->settings && how->settings[SPLIT];
 
     const int access = how->mode == UND_READ ? MPI_MODE_RDONLY
                        : how->creates        ? MPI_MODE_RDWR | MPI_MODE_CREATE | MPI_MODE_EXCL
@@ -224,12 +258,29 @@ static int64_t view_offset(const struct und_file *file, int ndims, const struct 
     return offset;
 }
 
+/* Begins a split collective call; the one before it has ended. */
+static void begin_split(struct und_file *file, struct unit unit, int64_t offset, void *data, bool writes)
+{
+    end_split(file);
+    file->split = (struct flight){.unit = unit, .writes = writes, .offset = offset, .data = data};
+    UND_MPI(writes ? MPI_File_write_at_all_begin(file->handle, offset, data, unit.count, unit.type)
+                   : MPI_File_read_at_all_begin(file->handle, offset, data, unit.count, unit.type),
+            "mpiio: cannot begin to %s %lld bytes at byte %lld of %s", writes ? "write" : "read", (long long)unit.bytes,
+            (long long)offset, file->path);
+    file->is_split = true;
+}
+
 static void write_box(struct und_file *file, const struct und_dataset *dataset, const struct und_box *box,
                       const void *data)
 {
     struct unit unit = begin_call(und_box_bytes(dataset, box));
     const int64_t offset = unit.count > 0 ? view_offset(file, dataset->ndims, box) : 0;
     MPI_Status status;
+    if (dataset->collective && file->splits) {
+        begin_split(file, unit, offset, (void *)(uintptr_t)data, true);
+        end_split(file);
+        return;
+    }
     int code = dataset->collective ? MPI_File_write_at_all(file->handle, offset, data, unit.count, unit.type, &status)
                                    : MPI_File_write_at(file->handle, offset, data, unit.count, unit.type, &status);
     end_call(code, &status, &unit, file, "write", offset);
@@ -240,6 +291,11 @@ static void read_box(struct und_file *file, const struct und_dataset *dataset, c
     struct unit unit = begin_call(und_box_bytes(dataset, box));
     const int64_t offset = unit.count > 0 ? view_offset(file, dataset->ndims, box) : 0;
     MPI_Status status;
+    if (dataset->collective && file->splits) {
+        begin_split(file, unit, offset, data, false);
+        end_split(file);
+        return;
+    }
     int code = dataset->collective ? MPI_File_read_at_all(file->handle, offset, data, unit.count, unit.type, &status)
                                    : MPI_File_read_at(file->handle, offset, data, unit.count, unit.type, &status);
     end_call(code, &status, &unit, file, "read", offset);
@@ -259,6 +315,11 @@ static void make_room(struct und_file *file)
 static void begin_box(struct und_file *file, const struct und_dataset *dataset, const struct und_box *box, void *data,
                       bool writes)
 {
+    if (dataset->collective && file->splits) {
+        const struct unit unit = begin_call(und_box_bytes(dataset, box));
+        begin_split(file, unit, unit.count > 0 ? view_offset(file, dataset->ndims, box) : 0, data, writes);
+        return;
+    }
     make_room(file);
     struct flight *flight = &file->flights[file->flight_count];
     MPI_Request *request = &file->requests[file->flight_count++];
@@ -309,16 +370,6 @@ static void hints_in_force(const struct und_file *file, MPI_Info *hints)
 
 /* Data sieving would read and rewrite what lies between the rows of other ranks. */
 static const char *const default_hints[] = {"romio_ds_write=disable", NULL};
-
-enum { DEPTH };
-
-static const struct und_setting settings[] = {
-    [DEPTH] = {.name = "depth",
-               .most = UND_MAX_DEPTH,
-               .default_value = "0",
-               .help = "independent calls of a rank in flight at a time; 0 = as a move states"},
-    {.name = NULL},
-};
 
 static int64_t depth_of(const int64_t *values, int64_t stated)
 {

@@ -363,6 +363,12 @@ def nonblocking(player: Player) -> None:
         result, files = player.kept(begun(described), "--verify")
         equal(files, expected, f"collective {collective}: bytes")
         equal(result["verification"], usual["verification"])
+        for row in (described, begun(described)):
+            split, files = player.kept(row, "-m", "mpiio.split=yes", "--verify")
+            equal(files, expected, f"collective {collective}, split: bytes")
+            equal(split["verification"], usual["verification"])
+            for name in ("out", "in"):
+                alike(split, usual, name)
         for name, phase in (("out", "write"), ("in", "read")):
             counts, others = (
                 [phases_of(row)[phase] for row in dumps_of(each, name)] for each in (result, usual)

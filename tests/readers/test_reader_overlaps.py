@@ -1,4 +1,4 @@
-"""Calls of a rank that overlap in a trace are in flight at a time."""
+"""Calls that are in flight: those of a rank that overlap in a trace, and split ones of MPI-IO."""
 
 from pathlib import Path
 
@@ -8,6 +8,7 @@ from tests.readers.synthetic import Run
 from tests.readers.test_described import valid
 from tests.support.said import said
 from understudy.contracts.workload import Workload
+from understudy.inference.score.explanation import Explanation
 from understudy.program.instructions import Move, instructions
 
 Segment = tuple[int, int, float, float]
@@ -55,3 +56,21 @@ def test_calls_one_behind_the_other_are_not_in_flight(
     segments: list[Segment], tmp_path: Path
 ) -> None:
     assert depths(described(tmp_path, threads(4), segments)) == {1}
+
+
+def test_split_collective_calls_are_collective_ones(tmp_path: Path) -> None:
+    size, calls = 1 << 20, 32
+    run = Run(4, 100.0)
+    times = {"OPEN_START": 1.0, "WRITE_START": 1.0, "WRITE_END": 9.0, "CLOSE_END": 10.0}
+    times = {f"F_{name}_TIMESTAMP": time_s for name, time_s in times.items()}
+    counters = {"COLL_OPENS": 1, "SPLIT_WRITES": calls, "BYTES_WRITTEN": calls * size}
+    counters |= {"SIZE_WRITE_AGG_100K_1M": calls, "ACCESS1_ACCESS": size, "ACCESS1_COUNT": calls}
+    for rank in range(4):
+        run.record("MPIIO", "/s/a", rank, **counters, **times)
+    explanations: list[Explanation] = []
+    workload = run.describe(tmp_path, told=explanations.append)
+    moves = [i for i in instructions(workload.streams[0]) if isinstance(i, Move)]
+    assert all(move.collective and not move.nonblocking for move in moves) and moves
+    assert [d for part in explanations[0].parts for d in part.differences] == []
+    assert workload.source is not None
+    assert said("split", " ".join(workload.source.notes))

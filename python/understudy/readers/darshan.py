@@ -23,7 +23,7 @@ from understudy.inference.log import trace_gaps
 from understudy.inference.log.accesses import Accesses, Remarks
 from understudy.inference.log.impossible_values import MAX_RANKS, Screen
 from understudy.inference.log.inherited_descriptors import may_inherit
-from understudy.inference.log.nonblocking_calls import NOTE, in_flight, is_in_flight
+from understudy.inference.log.nonblocking_calls import NOTE, in_flight, is_in_flight, split_note
 from understudy.inference.score.counter_comparison import explain
 from understudy.inference.score.explanation import (
     Explanation,
@@ -276,7 +276,10 @@ def _describe(
     program_streams = list(streams_of(streams, ranks))
     unwaited = set[str]()  # paths of computing times that are none
     for n, (stream, templates) in enumerate(zip(program_streams, composer.templates, strict=True)):
-        if is_in_flight(stream, accesses.counter_totals.of(templates)):
+        totals = accesses.counter_totals.of(templates)
+        if note := split_note(stream, totals):
+            notes.append(note)
+        if is_in_flight(stream, totals):
             program_streams[n] = in_flight(stream)
             notes.append(f"{stream.name}: {NOTE}.")
             unwaited.add(f"/streams/{n}/dumps/*/compute_s")

@@ -40,7 +40,7 @@ HANDLES = {"POSIX": ("POSIX_FILENOS", "POSIX_DUPS"), "STDIO": ("STDIO_FDOPENS",)
 BESIDE = {
     "POSIX": ("POSIX_FDSYNCS", *HANDLES["POSIX"], "POSIX_MMAPS", RENAMES),
     "STDIO": HANDLES["STDIO"],
-    "MPI-IO": ("MPIIO_VIEWS",),
+    "MPI-IO": ("MPIIO_VIEWS", "MPIIO_SPLIT_READS", "MPIIO_SPLIT_WRITES"),
 }
 RECORDS, SHARED = "ranks of files", "files of all ranks"  # by the records of a module
 WAYS = ("READ", "WRITE", "META")
@@ -185,7 +185,7 @@ class Records:
         """Note which files were opened, and which of these had data calls."""
         names = [n for n in COUNTERS[module] if n in block.dtype.names]
         calls = [n for n in names if any(is_call(n, way) for way in WAYS[:2])]
-        used = np.any([block[n] > 0 for n in calls], axis=0)
+        used = np.any([self._counted(block, n) > 0 for n in calls], axis=0)
         opens = sum(np.maximum(block[n], 0) for n in names if n.endswith("OPENS"))
         opens = opens - sum(block[n] for n in HANDLES.get(module, ()) if n in block.dtype.names)
         unsure = opens > 1
@@ -242,8 +242,12 @@ class Records:
             sums[0, k] += numbers.sum()
 
     def _counted(self, block: Any, name: str) -> Whole:
-        """A counter; bytes that MPI-IO counted in 32 bits with a sign, without."""
+        """A counter; bytes that MPI-IO counted in 32 bits with a sign, without; with collective
+        calls those that are split (MPI_File_write_all_begin and _end)."""
         values: Whole = block[name]
+        split = name.replace("_COLL_", "_SPLIT_")
+        if split != name and split in block.dtype.names:
+            values = np.maximum(values, 0) + np.maximum(block[split], 0)
         if name.startswith("MPIIO_BYTES_") and (values < 0).any():
             self._lacking |= {n for n in COUNTERS["MPI-IO"] if "_SIZE_" in n}
             values = np.where(values < 0, values + (1 << 32), values)

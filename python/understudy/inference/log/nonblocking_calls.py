@@ -18,13 +18,28 @@ from understudy.program.instructions import (
     Stream,
     WaitAll,
     instructions,
-    writes,
 )
+from understudy.units import plural
 
 NOTE = (
     "its moves are begun together and then waited for: Darshan counts nonblocking calls of "
     "MPI-IO, but no waits, nor computing beside them"
 )
+
+WAYS = {"write": "WRITES", "read": "READS"}
+
+
+def split_note(stream: Stream, totals: CounterTotals) -> str | None:
+    """A note on split collective calls, of which the replica makes each at once."""
+    counted = totals.counters.get("MPI-IO", {})
+    count = counted.get(f"MPIIO_SPLIT_{WAYS[stream.operation]}", 0)
+    if stream.method != "mpiio" or not count:
+        return None
+    return (
+        f"{stream.name}: {plural(count, 'collective call')} began and ended apart "
+        f"(MPI_File_{stream.operation}_all_begin and _end), between which an application may "
+        "compute: the replica makes each at once, or with -m mpiio.split=yes as two calls."
+    )
 
 
 def is_in_flight(stream: Stream, totals: CounterTotals) -> bool:
@@ -33,7 +48,7 @@ def is_in_flight(stream: Stream, totals: CounterTotals) -> bool:
     counted = totals.counters.get("MPI-IO")
     if stream.method != "mpiio" or not counted:
         return False
-    way = "WRITES" if writes(stream) else "READS"
+    way = WAYS[stream.operation]
     begun, others = (
         counted[f"MPIIO_NB_{way}"],
         (f"MPIIO_{kind}_{way}" for kind in ("INDEP", "COLL")),
