@@ -128,10 +128,10 @@ def parse_size(text: str) -> int:
     return int(match[1]) * _FACTORS[match[2]]
 
 
-_TIMES = {"s": 1.0, "ms": 1e-3, "min": 60.0, "h": 3600.0}
+_TIMES = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "min": 60.0, "h": 3600.0}
 _EXPECTED = {
     RATE: "bytes in a second, such as 200 MiB/s or 1.5 GB/s",
-    SECONDS: "a time, such as 90 s, 15 min or 2 h",
+    SECONDS: "a time, such as 90 s, 5 ms, 15 min or 2 h",
     PER_SECOND: "a rate, such as 5000 /s",
     FRACTION: "a share, such as 10 %",
     BYTES: "bytes, such as 0 B or 4 KiB",

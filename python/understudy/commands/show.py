@@ -13,7 +13,13 @@ import click
 from understudy import producers
 from understudy.commands import _counters, _show_log, _why
 from understudy.contracts import strict, workload
-from understudy.contracts.measurement import Measurement, PlayedDump, Repetition
+from understudy.contracts.measurement import (
+    Measurement,
+    PlayedDump,
+    PlayedStream,
+    Repetition,
+    StreamResult,
+)
 from understudy.contracts.run import Run
 from understudy.contracts.workload import Step, Stream, Workload
 from understudy.errors import UnderstudyError, one_line, printable
@@ -360,6 +366,12 @@ def _run(run: Run, shown: Measurement | None, dumps: bool) -> Iterator[str]:
         yield from _repetition(repetition, dumps)
 
 
+def _latency(stream: StreamResult) -> str:
+    """The time that 99 % of the data calls of a stream take at most, where it is known."""
+    latency = stream.latency if isinstance(stream, PlayedStream) else {}
+    return seconds(latency[stream.operation].p99_s) if stream.operation in latency else ""
+
+
 def _repetition(repetition: Repetition, dumps: bool) -> Iterator[str]:
     rows = []
     for s in repetition.streams:
@@ -373,11 +385,15 @@ def _repetition(repetition: Repetition, dumps: bool) -> Iterator[str]:
                 seconds(s.io_s),
                 rate(s.io_bandwidth_bytes_per_s),
                 rate(s.bandwidth_bytes_per_s),
+                _latency(s),
                 seconds(max(late)) if late else "",
             )
         )
     title = f"\nRepetition {repetition.repetition}: {seconds(repetition.elapsed_s)}"
-    columns = ("stream", "", ">dumps", ">bytes", ">I/O time", ">rate", ">open to close", ">late")
+    columns = (
+        *("stream", "", ">dumps", ">bytes", ">I/O time"),
+        *(">rate", ">open to close", ">99 % of calls", ">late"),
+    )
     yield from table(title, columns, rows)
     if dumps:
         dump_rows = sorted(

@@ -48,6 +48,7 @@ from understudy.tables import wrapped
     is_flag=True,
     help="Set the exit status: 0 fine, 1 an open loss, 3 a figure of which nothing can be told.",
 )
+@click.option("--metric", "metrics", multiple=True, help="Judge these metrics, not the rates.")
 @NIGHTS_DIFFER
 @JSON
 @click.option("--why", help="The reason for --acknowledge.")
@@ -60,6 +61,7 @@ def command(
     folder: Path | None,
     acknowledged_changes: tuple[str, ...],
     fail: bool,
+    metrics: tuple[str, ...],
     nights_differ: float,
     as_json: bool,
     why: str | None,
@@ -91,15 +93,17 @@ def command(
     unread = list(index.unread_files(*where).values())
     for message in unread:
         print_error(UnderstudyError(f"left out: {message}"))
-    trend = trends.of(index, where, acknowledgements.load(folder), rule)
+    trend = trends.of(index, where, acknowledgements.load(folder), rule, metrics)
     if not trend.runs:
         raise UnderstudyError(f"{system}: no run; run checks first")
+    if metrics and not trend.figures:
+        raise UnderstudyError(f"--metric {', '.join(metrics)}: no run has such samples")
     if acknowledged_changes and why:
         new = [
             _acknowledged(word, system, why, by or _user(), trend) for word in acknowledged_changes
         ]
         acknowledgements.add(folder, new)
-        trend = trends.of(index, where, acknowledgements.load(folder), rule)
+        trend = trends.of(index, where, acknowledgements.load(folder), rule, metrics)
     if output is not None:
         write_text(output, pages.render(system, trend))
     status = trend.status or (UNDECIDED if unread else 0)

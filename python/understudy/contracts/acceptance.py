@@ -79,6 +79,12 @@ METRICS: Mapping[str, Metric] = MappingProxyType(
             programs=_ANY,
             keys=_STREAMS | {"statistic", "quantile"},
         ),
+        "latency": Metric(
+            unit=units.SECONDS,
+            limit=AT_MOST,
+            programs=(PLAYER,),
+            keys=_STREAMS | {"statistic", "quantile"},
+        ),
         "fidelity": Metric(unit=units.FRACTION, limit=AT_MOST, programs=(PLAYER,), scatters=False),
         "variability": Metric(
             unit=units.FRACTION, limit=AT_MOST, programs=(*_ANY, "ior"), keys=_STREAMS
@@ -115,7 +121,7 @@ class Mark:
     workload_sha256: str | None = None
     where: Mapping[str, Any] = field(default_factory=dict)
     statistic: str = MEDIAN
-    quantile: float | None = None  # of the dumps of a run; None of metrics without it
+    quantile: float | None = None  # of dumps or calls of a run; None of metrics without it
     sessions: int = SESSIONS
     allow_failed: int = 0
     cache_allowed: bool = False

@@ -121,6 +121,7 @@ def _dump(row: dict[str, Any]) -> PlayedDump:
 
 def samples(measurement: Played) -> Iterator[Sample]:
     yield from common_samples(measurement.repetitions)
+    yield from _latencies(measurement)
     if not measurement.options["time_scale"]:
         return  # without pauses, lateness says nothing
     for repetition in measurement.repetitions:
@@ -133,3 +134,19 @@ def samples(measurement: Played) -> Iterator[Sample]:
                 repetition=repetition.repetition,
                 value=max(d.lateness_s for d in stream.dumps),
             )
+
+
+def _latencies(measurement: Played) -> Iterator[Sample]:
+    """Of each kind of operation of a stream in each repetition, such as write_latency_p99_s."""
+    for repetition in measurement.repetitions:
+        for stream in repetition.streams:
+            for kind, latency in stream.latency.items():
+                for name in ("p50_s", "p99_s", "p999_s", "max_s"):
+                    yield Sample(
+                        metric=f"{kind}_latency_{name}",
+                        unit=SECONDS,
+                        better=LOWER,
+                        stream=stream.name,
+                        repetition=repetition.repetition,
+                        value=getattr(latency, name),
+                    )

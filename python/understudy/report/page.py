@@ -31,7 +31,7 @@ from understudy.judge.page import (
 from understudy.judge.page.additions import Addition
 from understudy.judge.page.judged import PASS
 from understudy.judge.page.matrix import matrix
-from understudy.judge.statistics import metrics
+from understudy.judge.statistics import latencies, metrics
 from understudy.judge.statistics.conditions import Case, Condition, Failed
 from understudy.judge.statistics.limits import LIMIT_FRACTION
 from understudy.judge.statistics.night_statistics import Rule
@@ -105,6 +105,7 @@ class Section:
     dump_count: int  # of which `dumps` has the first MAX_ROWS
     ranks: list[metrics.RankRow]
     tails: list[metrics.TailRow]
+    latencies: list[latencies.LatencyRow]
     origins: Counter[str]
 
     @property
@@ -343,6 +344,9 @@ def _section(
             for row in metrics.slowest_phases(s)
         ],
         tails=[row for s in case.conditions if drawers is not None for row in metrics.tails(s)],
+        latencies=[
+            row for s in case.conditions if drawers is not None for row in latencies.rows(s)
+        ],
         origins=metrics.origins(case.workload),
     )
 

@@ -15,7 +15,7 @@ from understudy.contracts.measurement import (
     ProgramRun,
 )
 from understudy.contracts.run import RECORD_FILE, Run
-from understudy.judge.statistics import metrics
+from understudy.judge.statistics import latencies, metrics
 from understudy.judge.statistics.conditions import (
     RESTART_SUFFIX,
     Condition,
@@ -83,6 +83,14 @@ def _rank_times(mark: Mark, run: Run, measurement: Measurement) -> Iterator[floa
     )
 
 
+def _latencies(mark: Mark, run: Run, measurement: Measurement) -> Iterator[float]:
+    """The quantile of the latencies of all data calls of a run; nothing where none were noted."""
+    assert mark.operation and mark.quantile, "of data calls"
+    latency = latencies.of_operation(measurement, mark.operation, mark.stream or "")
+    if latency is not None:
+        yield latencies.quantile(latency, mark.quantile)
+
+
 def _quantile(
     mark: Mark, measurement: Measurement, seconds: Callable[[DumpResult], float]
 ) -> Iterator[float]:
@@ -133,6 +141,7 @@ VALUES: Mapping[str, Values] = {
     "elapsed": _elapsed,
     "dump-time": _dump_times,
     "rank-time": _rank_times,
+    "latency": _latencies,
     "metadata-rate": _rates,
     "fidelity": errors,
     "data-errors": _wrong_bytes,

@@ -27,6 +27,7 @@ from understudy.units import plural
 
 PASS, FAIL, UNDECIDED = "pass", "fail", "undecided"
 STATES = (FAIL, UNDECIDED, PASS)
+LATENCY = "latency"
 BY_HAND = "by hand"  # and the day: the session of runs that state none
 STORAGE, MEMORY, CACHE, UNKNOWN = (
     "storage",
@@ -329,6 +330,11 @@ def _nothing(mark: Mark, measurement: Measurement) -> str:
         )
     names = {s.name for r in measurement.repetitions for s in r.streams}
     what = f"stream {mark.stream}" if mark.stream else f"stream to {mark.operation or READ}"
+    if mark.metric == LATENCY and _names(mark, measurement):
+        return (
+            f"no latency of a {mark.operation} in runs of the {what}: a player of an earlier "
+            "version, or --no-latency"
+        )
     return f"no {what}; the runs have {', '.join(sorted(names)) or 'none'}"
 
 

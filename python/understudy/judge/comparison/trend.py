@@ -116,10 +116,12 @@ def of(
     where: Where,
     acknowledgements: Sequence[Acknowledgement] = (),
     rule: Rule = Rule(),  # noqa: B008
+    metrics: Sequence[str] = (),
 ) -> Trend:
-    """The figures of the runs that a selection names, versions apart."""
+    """The figures of the runs that a selection names, versions apart: of these metrics, or of the
+    rates."""
     [rows] = compared_samples.with_nights(
-        [compared_samples.read(index, where, across=VERSIONS)], compared_samples.NIGHT_H
+        [compared_samples.read(index, where, metrics, VERSIONS)], compared_samples.NIGHT_H
     )
     failures = _failures(rows)
     upgrades = _upgrades(index, where)

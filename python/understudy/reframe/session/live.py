@@ -20,6 +20,7 @@ from rich.text import Text
 from understudy import units
 from understudy.contracts.measurement import Measurement
 from understudy.errors import UnderstudyError, one_line
+from understudy.judge.statistics import latencies
 from understudy.messages import tell
 
 VARIABLE = "UNDERSTUDY_LIVE"
@@ -35,26 +36,34 @@ class Figures:
     bandwidth_bytes_per_s: float
     dump_median_s: float
     dump_p99_s: float
+    call_p99_s: float | None = None  # of the data calls, where their latencies were noted
 
     def __str__(self) -> str:
+        calls = (
+            "" if self.call_p99_s is None else f", a call 99 %: {units.seconds(self.call_p99_s)}"
+        )
         return (
             f"{self.operation} {units.rate(self.bandwidth_bytes_per_s)}, a dump "
-            f"{units.seconds(self.dump_median_s)} (99 %: {units.seconds(self.dump_p99_s)})"
+            f"{units.seconds(self.dump_median_s)} (99 %: {units.seconds(self.dump_p99_s)}){calls}"
         )
 
 
 def figures(measured: Iterable[Measurement | None]) -> Figures | None:
     """Figures of the runs of a case; None where none has dumps that took time."""
-    every = [s for m in measured if m for r in m.repetitions for s in r.streams]
+    whole = [m for m in measured if m]
+    every = [s for m in whole for r in m.repetitions for s in r.streams]
     for operation in ("write", "read"):
         dumps = [d for s in every if s.operation == operation for d in s.dumps]
         times = sorted(d.elapsed_s for d in dumps)
         if sum(times) > 0:
+            called = [latencies.of_operation(m, operation) for m in whole]
+            calls = latencies.merged(filter(None, called))
             return Figures(
                 operation=operation,
                 bandwidth_bytes_per_s=sum(d.bytes for d in dumps) / sum(times),
                 dump_median_s=median(times),
                 dump_p99_s=times[math.ceil(TAIL * len(times)) - 1],
+                call_p99_s=calls.p99_s if calls else None,
             )
     return None
 
