@@ -1,5 +1,6 @@
 """understudy show: what is alike takes one line, and a file is decoded once."""
 
+import json
 import shlex
 import subprocess
 import sys
@@ -171,3 +172,35 @@ def test_an_output_that_is_full_is_one_message(words: tuple[str, ...]) -> None:
         done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
     assert done.returncode == 2
     said("standard-output-cannot-written", done.stderr)
+
+
+def result_on(hosts: int, folder: Path, **deadline: int) -> list[str]:
+    """Lines about a result of 8 ranks whose slowest host takes 2.4 times as long as the median."""
+    row = json.loads(PLAYER.read_text())
+    row["environment"] |= {"ranks": 8}
+    row["environment"]["nodes"] = [{"name": f"node{n}", "ranks": 8 // hosts} for n in range(hosts)]
+    host = {"host": "node3", "io_s": 4.8, "median_io_s": 2.0}
+    rank = {"rank": 5, "host": "node3", "io_s": 5.0, "median_io_s": 2.0}
+    row["repetitions"][0] |= {"slowest_host": host, "slowest_rank": rank}
+    if deadline:
+        both = {"min": 3, "max": 1700}
+        ends = {"bytes": 1, "rank_bytes": both, "rank_transfers": both} | deadline
+        row["repetitions"][0]["streams"][0]["dumps"][0]["deadline"] = ends
+    path = folder / "result.json"
+    path.write_text(json.dumps(row))
+    done = CliRunner().invoke(main, ["show", str(path)])
+    assert done.exit_code == 0, done.output
+    return done.stdout.splitlines()
+
+
+def test_slowest_host_and_rank_are_named(tmp_path: Path) -> None:
+    [line] = [line for line in result_on(4, tmp_path) if line.startswith("slowest")]
+    assert said("slowest-host", line)
+    [line] = [line for line in result_on(1, tmp_path) if line.startswith("slowest")]
+    assert said("slowest-rank", line)
+
+
+def test_deadline_is_told(tmp_path: Path) -> None:
+    assert not any("deadline" in line for line in result_on(1, tmp_path, stopped_ranks=0))
+    [line] = [line for line in result_on(1, tmp_path, stopped_ranks=2) if "deadline" in line]
+    assert said("deadline-stopped", line)

@@ -1,5 +1,5 @@
 """Limits of a run as IOR, fio and elbencho have them: a deadline, also worn out, a rate, reads
-between writes."""
+between writes, the slowest rank."""
 
 import sys
 
@@ -215,6 +215,18 @@ def refuses_mixes(player: Player) -> None:
         refused(player, described["ranks"], *command, words=words)
 
 
+def names_slowest_rank(player: Player) -> None:
+    """A rank that moves far more than the others is named, with its host."""
+    runs = {"rule": "runs", "runs": [[1, 1], [1, 20000], [1, 1]]}
+    moved = variable("v", (20002, 100), decomposition=runs)
+    result = player.play(workload(stream("s", transfer_bytes=ROW, dumps=[dump(0.0, moved)])))
+    [repetition] = result["repetitions"]
+    rank, host = repetition["slowest_rank"], repetition["slowest_host"]
+    equal((rank["rank"], rank["host"]), (1, result["environment"]["host"]), "the rank")
+    expect(rank["io_s"] > rank["median_io_s"] > 0, rank)
+    equal((host["host"], host["io_s"]), (rank["host"], host["median_io_s"]), "the only host")
+
+
 def limits_calls(player: Player) -> None:
     """Calls of the system keep a rate, too; a deadline would leave some out."""
     described = sample_of_calls(10, 1000)
@@ -250,7 +262,7 @@ CASES = {
     **named(stops_small_files, limits_calls, refuses_deadlines),
     **for_each(stops_kind, ("ordered", "grown", "calls", "looked-up", "own", "rewritten")),
     **for_each(stops_at_deadline, FILE_METHODS),
-    **named(refuses_mixes),
+    **named(refuses_mixes, names_slowest_rank),
     **for_each(mixes_reads, ("posix", "stdio", "uring")),
     **for_each(keeps_rate, ("posix", "uring", "mpiio", "hdf5")),
 }

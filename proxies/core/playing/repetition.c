@@ -378,6 +378,15 @@ static void reduce(const struct und_run *run, const struct und_record *records, 
     free(stops);
 }
 
+/* Seconds of this rank in all phases. */
+static double io_time_of(const struct und_record *records, int64_t count)
+{
+    double io_s = 0;
+    for (int64_t i = 0; i < count; ++i)
+        io_s += records[i].spent_s;
+    return io_s;
+}
+
 /* Each rank removes its own files, and then its directories. */
 static bool drop_files(const struct und_run *run, bool keep, struct und_error *error)
 {
@@ -402,7 +411,7 @@ static bool drop_files(const struct und_run *run, bool keep, struct und_error *e
 }
 
 bool und_run_repetition(const struct und_run *run, bool keep, const struct und_taker *taker,
-                        struct und_verification *verification, struct und_error *error)
+                        struct und_verification *verification, struct und_slowest *slowest, struct und_error *error)
 {
     /* Not a byte of them is touched before its dump is played. */
     const int64_t count = run->schedule->count;
@@ -415,6 +424,7 @@ bool und_run_repetition(const struct und_run *run, bool keep, const struct und_t
     play(run, records, sizes, latencies, &deadlines, here);
     reduce(run, records, sizes, latencies, &deadlines, taker);
     und_latencies_free(latencies);
+    und_slowest_find(io_time_of(records, count * UND_PHASES), run->comm, slowest);
     if (run->plan->verify) {
         verify(run, &deadlines, here);
         gather_verification(run, here, verification);

@@ -2,6 +2,7 @@
 #ifndef UND_REPETITION_H
 #define UND_REPETITION_H
 
+#include "job/slowest.h"
 #include "plan/run.h"
 #include "playing/latencies.h"
 
@@ -31,9 +32,10 @@ struct und_taker {
 };
 
 /* Plays the schedule once. Adds to *verification with --verify.
+ * Says on rank 0 which rank and host were the slowest.
  * Leaves no files, but with `keep`: false with the error message on every rank where some could not be removed.
  * Collective. */
 bool und_run_repetition(const struct und_run *run, bool keep, const struct und_taker *taker,
-                        struct und_verification *verification, struct und_error *error);
+                        struct und_verification *verification, struct und_slowest *slowest, struct und_error *error);
 
 #endif

@@ -325,11 +325,29 @@ void und_result_take_series(void *taker, int stream, bool restart, enum und_late
     json_decref(line);
 }
 
-void und_result_end(struct und_result *result)
+static void put_slowest(json_t *object, const char *key, json_t *what, double io_s, double median_s)
+{
+    put(what, "io_s", json_real(io_s));
+    put(what, "median_io_s", json_real(median_s));
+    put(object, key, what);
+}
+
+static void put_slowest_of_all(json_t *object, const struct und_slowest *slowest)
+{
+    json_t *rank = json_object(), *host = json_object();
+    put(rank, "rank", json_integer(slowest->rank));
+    put(rank, "host", json_string(slowest->rank_host));
+    put_slowest(object, "slowest_rank", rank, slowest->rank_s, slowest->median_rank_s);
+    put(host, "host", json_string(slowest->host));
+    put_slowest(object, "slowest_host", host, slowest->host_s, slowest->median_host_s);
+}
+
+void und_result_end(struct und_result *result, const struct und_slowest *slowest)
 {
     add_text(result, result->stream < 0 ? "], " : "]}], ");
     json_t *rest = json_object();
     put(rest, "elapsed_s", json_real(result->elapsed_s));
+    put_slowest_of_all(rest, slowest);
     add(result, rest, JSON_EMBED);
     add_text(result, "}");
 }

@@ -14,8 +14,10 @@ from understudy import producers
 from understudy.commands import _counters, _show_log, _why
 from understudy.contracts import strict, workload
 from understudy.contracts.measurement import (
+    Environment,
     Measurement,
     PlayedDump,
+    PlayedRepetition,
     PlayedStream,
     Repetition,
     StreamResult,
@@ -363,7 +365,7 @@ def _run(run: Run, shown: Measurement | None, dumps: bool) -> Iterator[str]:
     facts = f"{machine}, {where}, {run.identity.time}"
     yield printable(f"{name}: {facts}, {here.mpi}")
     for repetition in shown.repetitions:
-        yield from _repetition(repetition, dumps)
+        yield from _repetition(repetition, here, dumps)
 
 
 def _latency(stream: StreamResult) -> str:
@@ -372,7 +374,7 @@ def _latency(stream: StreamResult) -> str:
     return seconds(latency[stream.operation].p99_s) if stream.operation in latency else ""
 
 
-def _repetition(repetition: Repetition, dumps: bool) -> Iterator[str]:
+def _repetition(repetition: Repetition, environment: Environment, dumps: bool) -> Iterator[str]:
     rows = []
     for s in repetition.streams:
         late = [d.lateness_s for d in s.dumps if isinstance(d, PlayedDump)]
@@ -395,6 +397,8 @@ def _repetition(repetition: Repetition, dumps: bool) -> Iterator[str]:
         *(">rate", ">open to close", ">99 % of calls", ">late"),
     )
     yield from table(title, columns, rows)
+    yield from _deadline(repetition)
+    yield from _slowest(repetition, environment)
     if dumps:
         dump_rows = sorted(
             ((d.start_s, s.name, d) for s in repetition.streams for d in s.dumps),
@@ -418,3 +422,33 @@ def _repetition(repetition: Repetition, dumps: bool) -> Iterator[str]:
                 for start_s, name, d in dump_rows
             ),
         )
+
+
+def _deadline(repetition: Repetition) -> Iterator[str]:
+    """Streams that their deadline stopped."""
+    for stream in repetition.streams:
+        ends = [d.deadline for d in stream.dumps if isinstance(d, PlayedDump) and d.deadline]
+        stopped = [end for end in ends if end.stopped_ranks]
+        if stopped:
+            fewest = min(end.rank_transfers.min for end in stopped)
+            most = max(end.rank_transfers.max for end in stopped)
+            yield (
+                f"{printable(stream.name)}: the deadline stopped {len(stopped)} of {len(ends)} "
+                f"dumps, at {fewest:,} to {most:,} transfers of a rank"
+            )
+
+
+def _slowest(repetition: Repetition, environment: Environment) -> Iterator[str]:
+    """The slowest of several hosts, and the slowest rank, against the medians of I/O time."""
+    if not isinstance(repetition, PlayedRepetition) or environment.ranks == 1:
+        return
+    host, rank, hosts = repetition.slowest_host, repetition.slowest_rank, len(environment.nodes)
+    words = []
+    if hosts > 1 and host and host.ratio:
+        name = printable(host.host)
+        words.append(f"{name}, {host.ratio:.1f} x the median of {hosts} hosts")
+    if rank and rank.ratio:
+        name = f"rank {rank.rank} on {printable(rank.host)}"
+        words.append(f"{name}, {rank.ratio:.1f} x the median of {environment.ranks} ranks")
+    if words:
+        yield f"slowest by I/O time: {'; '.join(words)}"

@@ -232,8 +232,31 @@ class Repetition:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SlowestHost:
+    """I/O time of the slowest host, the mean of its ranks, and the median of all hosts."""
+
+    host: str
+    io_s: float
+    median_io_s: float
+
+    @property
+    def ratio(self) -> float | None:
+        """Its time over the median; None where that is 0."""
+        return self.io_s / self.median_io_s if self.median_io_s > 0 else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlowestRank(SlowestHost):
+    """I/O time of the slowest rank, and the median of all ranks."""
+
+    rank: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PlayedRepetition(Repetition):
     streams: tuple[PlayedStream, ...]
+    slowest_rank: SlowestRank | None = None
+    slowest_host: SlowestHost | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

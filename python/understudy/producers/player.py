@@ -16,6 +16,8 @@ from understudy.contracts.measurement import (
     PlayedRepetition,
     PlayedStream,
     RankRange,
+    SlowestHost,
+    SlowestRank,
     Verification,
 )
 from understudy.contracts.run import Sample
@@ -68,10 +70,7 @@ def parse(row: dict[str, Any], where: str) -> Played:
         environment=environment,
         storage=storage,
         striping=tuple(row.get("striping", ())),
-        repetitions=tuple(
-            PlayedRepetition(**(r | {"streams": tuple(map(_stream, r["streams"]))}))
-            for r in row["repetitions"]
-        ),
+        repetitions=tuple(map(_repetition, row["repetitions"])),
         verification=Verification(**verification) if verification else None,
     )
 
@@ -104,6 +103,15 @@ def _histogram_fault(latency: dict[str, Any]) -> str:
         return f"count: expected {counted}, as histogram_ns has them, found {latency['count']}"
     shares = [latency[key] for key in ("p50_s", "p99_s", "p999_s", "max_s")]
     return "" if shares == sorted(shares) else "p50_s, p99_s, p999_s, max_s: expected ascending"
+
+
+def _repetition(row: dict[str, Any]) -> PlayedRepetition:
+    parts: dict[str, Any] = {"streams": tuple(map(_stream, row["streams"]))}
+    if rank := row.get("slowest_rank"):
+        parts["slowest_rank"] = SlowestRank(**rank)
+    if host := row.get("slowest_host"):
+        parts["slowest_host"] = SlowestHost(**host)
+    return PlayedRepetition(**(row | parts))
 
 
 def _stream(row: dict[str, Any]) -> PlayedStream:
