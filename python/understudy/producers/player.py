@@ -9,8 +9,8 @@ from typing import Any
 
 from understudy.contracts import schema, workload
 from understudy.contracts.measurement import (
-    Latency,
     Deadline,
+    Latency,
     Played,
     PlayedDump,
     PlayedRepetition,
