@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import macsio, replay, requests
+from benchmarks import instructions, macsio, replay, requests
 from benchmarks.macsio import Dataset
 from benchmarks.support import accuracy, counted, sides
 from benchmarks.support.ior import Pattern
+from tests.support import player
 from tests.support.said import raises, said
 from understudy.contracts.workload import runs
 from understudy.judge.fidelity import calibration
@@ -246,3 +247,12 @@ def test_kinds_of_requests_are_judged_where_they_wait() -> None:
     *_, told, _, kinds, _ = requests.table([case, failed])
     said("these-cases-within-named", told)
     said("kinds-requests-within-named", kinds)
+
+
+@pytest.mark.parametrize("options", instructions.OPTIONS)
+def test_a_transfer_is_not_a_tenth_more_expensive(options: str) -> None:
+    player.needs(options.split()[1])
+    kept = instructions.kept()
+    with sides.folder_in(sides.memory_folder()) as folder:
+        for kind, count in instructions.costs(Path(player.program()), folder, options):
+            assert count <= 1.1 * kept[options, kind], kind
