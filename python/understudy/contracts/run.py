@@ -6,7 +6,7 @@ the schema itself (`"condition": false`), so that a new option counts from the d
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -228,14 +228,21 @@ def condition(run: Run) -> Condition:
     contract = schema.current(KIND)
     assert contract is not None, "the package has the schema of the run record"
     # What was measured is no part of it, and takes long to copy.
-    row = to_row(replace(run, measurement=None, samples=(), canary=()))
-    kept: Condition = _kept(row, contract, contract)
+    row = _shallow(replace(run, measurement=None, samples=(), canary=()))
+    kept: Condition = _kept({"schema": SCHEMA} | _without_empty(row, OPTIONAL), contract, contract)
     return kept
+
+
+def _shallow(value: Any) -> dict[str, Any]:
+    """The fields of a dataclass by name, as they are."""
+    return {each.name: getattr(value, each.name) for each in fields(value)}
 
 
 def _kept(value: Any, rule: Mapping[str, Any], contract: Mapping[str, Any]) -> Any:
     """A value without what does not belong to the condition."""
     rule = _resolved(rule, contract)
+    if is_dataclass(value):
+        value = _shallow(value)
     if isinstance(value, dict):
         properties = rule.get("properties", {})
         other = rule.get("additionalProperties")
