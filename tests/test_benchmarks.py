@@ -138,15 +138,22 @@ def test_the_table_of_records_is_measured() -> None:
             "2",
             "--rounds",
             "1",
+            "--runs",
+            "6",
+            "--dumps",
+            "40",
         ],
         env={**os.environ, "PYTHONPATH": f"{sides.ROOT}:{sides.ROOT / 'python'}"},
         capture_output=True,
         text=True,
     )
     assert (done.returncode, done.stderr) == (0, "")
-    first, *steps = done.stdout.splitlines()
-    assert first.endswith(", 2 sessions")
-    assert len(steps) == 4 and all(" s, CPU " in line for line in steps)
+    steps = [line for line in done.stdout.splitlines() if line.startswith(" ")]
+    heads = [line for line in done.stdout.splitlines() if not line.startswith(" ")]
+    assert heads[0].endswith(", 2 sessions")
+    assert heads[1:] == ["6 records of 2 sessions", "one run of 40 dumps"]
+    assert len(steps) == 4 + 3 + 2 and all(" s, CPU " in line for line in steps)
+    assert sum(", page " in line for line in steps) == 3
 
 
 def test_no_benchmark_hides_a_module_of_python() -> None:
