@@ -23,12 +23,16 @@ GZIP = b"\x1f\x8b"
 MAX_BYTES = 1 << 30  # of a compressed document
 BLOCK_BYTES = 1 << 24  # that are unpacked at a time
 MAX_RATIO = 300  # of unpacked to compressed bytes; records have about 20, zeros have 1030
+# A JSON value is a tree: it has no circle that had to be looked for.
+_CANONICAL = json.JSONEncoder(
+    sort_keys=True, separators=(",", ":"), ensure_ascii=False, check_circular=False
+)
 NAME = re.compile(r"understudy/([a-z]+)/([1-9][0-9]*)")
 
 
 def canonical(value: Any) -> str:
     """One text for one JSON value, whatever the order of its keys and its white space."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return _CANONICAL.encode(value)
 
 
 def digest(value: Any) -> str:

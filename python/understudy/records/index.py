@@ -5,6 +5,7 @@ It is made of the records alone and can be removed at any time. That of a folder
 damaged, one in memory takes its place.
 """
 
+import gc
 import hashlib
 import json
 import multiprocessing
@@ -332,7 +333,8 @@ def _read_all(paths: Sequence[Path]) -> Iterator[_Rows]:
         yield from map(_read, paths)
         return
     context = multiprocessing.get_context("fork")
-    with ProcessPoolExecutor(workers, mp_context=context) as pool:
+    # What is read is freed without a search for garbage.
+    with ProcessPoolExecutor(workers, mp_context=context, initializer=gc.disable) as pool:
         for begin in range(0, len(paths), BATCH):  # no more in memory than the index takes at once
             yield from pool.map(_read, paths[begin : begin + BATCH], chunksize=CHUNK)
 
