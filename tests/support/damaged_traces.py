@@ -19,7 +19,15 @@ _STRACE = """7 1.0 openat(AT_FDCWD</d>, "a", O_RDWR|O_CREAT, 0666) = 3</d/a> <0.
 7 1.4 newfstatat(3</d/a>, "", {st_mode=S_IFREG, st_size=10}, AT_EMPTY_PATH) = 0
 7 1.5 copy_file_range(3</d/a>, NULL, 1</d/out>, NULL, 10, 0) = 10 <0.1>
 7 1.6 dup2(3</d/a>, 9) = 9</d/a> <0.1>
-8 1.7 +++ exited with 0 +++
+7 1.6 io_submit(0x7f, 2, [{aio_data=0x1, aio_lio_opcode=IOCB_CMD_PREAD, aio_fildes=3</d/a>, \
+aio_buf="", aio_nbytes=4, aio_offset=0}, {aio_data=0x2, aio_lio_opcode=IOCB_CMD_PWRITEV, \
+aio_fildes=3</d/a>, aio_buf=[{iov_base="", iov_len=9}], aio_nbytes=1, aio_offset=9}]) = 2 <0.1>
+7 1.7 io_getevents(0x7f, 1, 8, [{data=0x1, obj=0x2, res=3, res2=0}], NULL) = 1 <0.1>
+8 1.6 pread64(3</d/a>, ""..., 4, 0) = 4 <0.2>
+7 1.7 pread64(3</d/a>, ""..., 4, 0) = 4 <0.2>
+7 1.9 io_getevents(0x7f, 1, 8, [{data=0x2, obj=0x3, res=9, res2=0}], NULL) = 1 <0.1>
+7 2.0 io_uring_enter(4<anon_inode:[io_uring]>, 2, 0, 0, NULL, 8) = 2 <0.1>
+8 2.1 +++ exited with 0 +++
 """
 _CALLS: list[recorder.Call] = [
     ("mkdir", "/scratch/run/d", "493"),
