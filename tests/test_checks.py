@@ -994,6 +994,9 @@ def test_the_player_passes_for_real(tmp_path: Path) -> None:
     session.environment["DARSHAN_RUNTIME"] = os.environ.get("DARSHAN_RUNTIME", str(tmp_path))
     done = session.run("-r", "--system=localhost", "-S", "repetitions=2")
     assert done.returncode == 0, done.stdout + done.stderr
+    latencies = re.findall(r"P: checkpoint_latency_p99: ([0-9.e-]+) ms", done.stdout)
+    assert len(latencies) == done.stdout.count("P: checkpoint_bandwidth") >= 2
+    assert min(map(float, latencies)) > 0
     ran, failed, skipped = cases(done.stdout)
     assert (ran + skipped, failed) == (2 * (len(player.methods()) + 2), 0)
     assert ran >= len(player.methods()) + 1
