@@ -22,6 +22,7 @@ from tests.support.said import said
 from understudy import producers
 from understudy.contracts import run as runs
 from understudy.contracts import strict, workload
+from understudy.contracts.measurement import Played
 from understudy.contracts.workload import (
     Dump,
     Pattern,
@@ -41,6 +42,7 @@ from understudy_papers.model import simulation
 from understudy_papers.model.simulation import Simulation
 
 GOLDEN = Path(__file__).parent / "golden" / "titan"
+MEASUREMENT = GOLDEN.parent / "measurements" / "player.json"
 BUILD_BIN = ROOT / "build" / "bin"
 METHODS = ("adios", "hdf5", "mpiio", "posix")
 LISTED = "; ".join(f"echo '{name} available'" for name in METHODS)  # of a stand-in for the player
@@ -203,6 +205,56 @@ def test_a_result_has_to_be_complete(fault: str, tmp_path: Path) -> None:
     assert [fault_.startswith(FAULTS[fault][1]) for fault_ in faults[:1]] == [True] * bool(
         FAULTS[fault][1]
     )
+
+
+def limited(
+    row: dict[str, Any], limit: dict[str, float], folder: Path
+) -> tuple[Played, list[str]]:
+    """A measurement of the player and its faults, where these options were asked for."""
+    row["options"] |= limit
+    result = measurements.read(results.write(row, folder / "result.json"))
+    wanted = replace(
+        asked(row["workload"]),
+        method=None,
+        options=limit,
+        repetitions=len(result.repetitions),
+        time_scale=row["options"]["time_scale"],
+        verify=row["options"]["verify"],
+        file_system=row["storage"]["type"],
+        restarts=[s.name for s in result.repetitions[0].streams if s.name.endswith("-restart")],
+    )
+    return result, list(completeness.faults(result, wanted))
+
+
+@pytest.mark.parametrize(
+    ("stopped_ranks", "limit", "valid"),
+    [(2, {"deadline_s": 1.0}, True), (0, {"deadline_s": 1.0}, False), (2, {}, False)],
+)
+def test_deadline_that_was_asked_for_leaves_bytes(
+    stopped_ranks: int, limit: dict[str, float], valid: bool, tmp_path: Path
+) -> None:
+    row = json.loads(MEASUREMENT.read_text(encoding="utf-8"))
+    [dump, *_] = row["repetitions"][0]["streams"][0]["dumps"]
+    [moved] = [phase for phase in dump["phases"] if phase["bytes"]]
+    dump["bytes"] = moved["bytes"] = moved["bytes"] // 2
+    some = {"min": 1, "max": 2}
+    ends = {"stopped_ranks": stopped_ranks, "bytes": dump["bytes"]}
+    dump["deadline"] = ends | {"rank_bytes": some, "rank_transfers": some}
+    assert (not limited(row, limit, tmp_path)[1]) is valid
+
+
+@pytest.mark.parametrize(("limit", "valid"), [({"mix_percent": 30}, True), ({}, False)])
+def test_mixed_reads_are_besides_what_is_written(
+    limit: dict[str, float], valid: bool, tmp_path: Path
+) -> None:
+    row = json.loads(MEASUREMENT.read_text(encoding="utf-8"))
+    [dump, *_] = row["repetitions"][0]["streams"][0]["dumps"]
+    [moved] = [phase for phase in dump["phases"] if phase["bytes"]]
+    dump["phases"].append(moved | {"phase": "read", "bytes": 1000})
+    dump["bytes"] += 1000
+    result, wrong = limited(row, limit, tmp_path)
+    assert (not wrong) is valid
+    assert ("error +0.0000%" in completeness.verdict(result)) is valid
 
 
 def test_other_repetitions_and_another_workload_are_faults(tmp_path: Path) -> None:

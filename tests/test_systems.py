@@ -132,6 +132,14 @@ def test_options_of_the_player_are_variables(tmp_path: Path) -> None:
         "transfer_bytes=4MiB",
         "-S",
         "hints=cb_nodes=2,a=b c;d",
+        "-S",
+        "deadline_s=2.5",
+        "-S",
+        "wear_out=1",
+        "-S",
+        "rate_bytes_per_s=4MB",
+        "-S",
+        "mix_percent=30",
         "-P",
         "stripe_count=3",
     )
@@ -142,6 +150,7 @@ def test_options_of_the_player_are_variables(tmp_path: Path) -> None:
         " --hint cb_nodes=2 ",
         " --hint 'a=b c;d' ",
         " --stripe-count 3 ",
+        " --deadline 2.5 --wear-out --rate 4000000 --mix 30 ",
     ):
         assert option in script
 
@@ -152,6 +161,10 @@ def test_options_of_the_player_are_variables(tmp_path: Path) -> None:
         (["-S", "ranks_per_node=-3"], "-S ranks_per_node=-3: expected at least 1"),
         (["-S", "ranks_per_node=0"], "-S ranks_per_node=0: expected at least 1"),
         (["-S", "drop_cache=1"], "-S drop_cache=1: only with -S restart=1, which reads"),
+        (["-S", "deadline_s=0"], "-S deadline_s=0: expected a number above 0"),
+        (["-S", "wear_out=1"], "-S wear_out=1: only with -S deadline_s=SECONDS"),
+        (["-S", "mix_percent=100"], "-S mix_percent=100: expected 1 to 99"),
+        (["-S", "rate_bytes_per_s=0"], "-S rate_bytes_per_s=0: expected at least 1B"),
         (["-S", "stripe_size=4mb"], "-S '4mb': expected bytes, such as 4194304, 4MiB or 4MB"),
         (
             ["-S", "aggregators=some"],

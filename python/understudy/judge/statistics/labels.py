@@ -43,6 +43,10 @@ WORDS: dict[str, Words] = {
     f"{OPTION}slow_rank.seconds": lambda v: "" if v is None else f"by {v:g} s",
     f"{OPTION}extra_collective_bytes": _flag("extra collective"),
     f"{OPTION}drop_cache": _flag("drop cache"),
+    f"{OPTION}deadline_s": lambda v: "" if v is None else f"{v:g} s at most",
+    f"{OPTION}wear_out": _flag("worn out"),
+    f"{OPTION}rate_bytes_per_s": lambda v: "" if v is None else f"{size(v)}/s at most",
+    f"{OPTION}mix_percent": lambda v: "" if v is None else f"{v} % reads",
     f"{OPTION}stripe_size": lambda v: "" if v is None else f"stripe size {size(v)}",
 }
 # Of the place, which a page shows beside the label; of the method, which begins it; or said by

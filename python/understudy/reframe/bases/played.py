@@ -91,6 +91,10 @@ class Played(Placed):
     restart = variable(typecheck.Bool, value=False, loggable=True)
     shift_ranks = variable(int, value=1, loggable=True)
     drop_cache = variable(typecheck.Bool, value=False, loggable=True)
+    deadline_s = variable(float, type(None), value=None, loggable=True)
+    wear_out = variable(typecheck.Bool, value=False, loggable=True)
+    rate_bytes_per_s = variable(Size, int, type(None), value=None, loggable=True)
+    mix_percent = variable(int, type(None), value=None, loggable=True)
     method_options = variable(typecheck.List[str], value=[], loggable=True)
     hints = variable(typecheck.List[str], value=[], loggable=True)
     aggregators = variable(str, value=DEFAULT, loggable=True)
@@ -216,6 +220,7 @@ class Played(Placed):
         lowest = {
             "repetitions": (1, "at least 1"),
             "transfer_bytes": (1, "at least 1B"),
+            "rate_bytes_per_s": (1, "at least 1B"),
             "time_scale": (0, "a number of at least 0"),
         }
         for name, (least, words) in lowest.items():
@@ -227,6 +232,15 @@ class Played(Placed):
     def check_watchdog(self) -> None:
         if not 0 <= self.watchdog < float("inf"):
             sys.exit(f"understudy: -S watchdog={self.watchdog:g}: expected seconds, 0: never")
+
+    @run_after("init")
+    def check_limits(self) -> None:
+        if self.deadline_s is not None and not 0 < self.deadline_s < float("inf"):
+            sys.exit(f"understudy: -S deadline_s={self.deadline_s:g}: expected a number above 0")
+        if self.wear_out and self.deadline_s is None:
+            sys.exit("understudy: -S wear_out=1: only with -S deadline_s=SECONDS")
+        if self.mix_percent is not None and not 1 <= self.mix_percent <= 99:
+            sys.exit(f"understudy: -S mix_percent={self.mix_percent}: expected 1 to 99")
 
     @run_after("init")
     def check_restart(self) -> None:
@@ -245,7 +259,9 @@ class Played(Placed):
         for name, needed in needs(self.described.program).items():
             described = self.described.stream(name).method
             method = described if self.method == AS_DESCRIBED else self.method
-            lacking = sorted(needed & cannot_play(method))
+            writes = self.described.stream(name).operation == "write"
+            mixed = {"lookups"} if self.mix_percent is not None and writes else set()
+            lacking = sorted((needed | mixed) & cannot_play(method))
             self.skip_if(bool(lacking), f"{method} cannot play {' and '.join(lacking)}: {name}")
 
     @run_before("run")
@@ -297,6 +313,7 @@ class Played(Placed):
         yield from (f"--hint {shlex.quote(hint)}" for hint in self.asked_hints())
         if self.fsync:
             yield "-e"
+        yield from self._limits()
         if self.restarts:
             yield f"--restart --shift-ranks {self.shift_ranks}"
         if self.restarts and self.drop_cache:
@@ -306,6 +323,16 @@ class Played(Placed):
         yield f"--watchdog {self.watchdog:g}"
         if self.verify:
             yield "--verify"
+
+    def _limits(self) -> Iterator[str]:
+        if self.deadline_s is not None:
+            yield f"--deadline {self.deadline_s:g}"
+        if self.wear_out:
+            yield "--wear-out"
+        if self.rate_bytes_per_s is not None:
+            yield f"--rate {self.rate_bytes_per_s}"
+        if self.mix_percent is not None:
+            yield f"--mix {self.mix_percent}"
 
     @property
     def collective_calls(self) -> bool | None:
@@ -354,6 +381,10 @@ class Played(Placed):
         except UnderstudyError as error:
             yield run, str(error)
 
+    def _asked_limits(self) -> dict[str, Any]:
+        names = ("deadline_s", "wear_out", "rate_bytes_per_s", "mix_percent")
+        return {name: getattr(self, name) for name in names}
+
     def found_out(self) -> str | None:
         """The MPI library alone knows which hints it takes, and states it of an open file."""
         with suppress(UnderstudyError):
@@ -374,6 +405,7 @@ class Played(Placed):
                 "fsync": self.fsync,
                 "restart": bool(self.restarts),
                 "drop_cache": bool(self.restarts) and self.drop_cache,
+                **{name: value for name, value in self._asked_limits().items() if value},
             },
             repetitions=self.repetitions,
             time_scale=self.time_scale,
