@@ -198,6 +198,18 @@ def mixes_reads(player: Player, method: str) -> None:
     equal(phase_of(row, "read")["bytes"], 40 * FILE_BYTES, "bytes read of small files")
 
 
+def compares_mixed_reads(player: Player) -> None:
+    """A bit that is wrong in a read between writes, and in no other, is seen."""
+    described = spread()
+    del described["streams"][0]["pace"]
+    variables = {"CALL": "read", "ERROR": "flip", "RANK": 0, "UNDER": player.folder.resolve()}
+    faulty = player.preloading("UND_FAULT", "FAULT", **variables, NAME="/data/s.", TURN=2)
+    command = ("-w", player.describe(described), "-o", "data", "--mix", 50, "--verify")
+    outcome = faulty.run(RANKS, *command)
+    equal(outcome.status, 1, outcome.err)
+    expect("verification: 1 of" in outcome.err, outcome.err)
+
+
 def refuses_mixes(player: Player) -> None:
     """What cannot have reads between its writes."""
     none = ("--mix: no stream of the workload writes",)
@@ -262,7 +274,7 @@ CASES = {
     **named(stops_small_files, limits_calls, refuses_deadlines),
     **for_each(stops_kind, ("ordered", "grown", "calls", "looked-up", "own", "rewritten")),
     **for_each(stops_at_deadline, FILE_METHODS),
-    **named(refuses_mixes, names_slowest_rank),
+    **named(compares_mixed_reads, refuses_mixes, names_slowest_rank),
     **for_each(mixes_reads, ("posix", "stdio", "uring")),
     **for_each(keeps_rate, ("posix", "uring", "mpiio", "hdf5")),
 }
