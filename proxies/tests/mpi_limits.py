@@ -175,6 +175,10 @@ def keeps_rate(player: Player, method: str) -> None:
             limit_s = (max(ROWS) - 1) / max(ROWS)  # up to the begin of the last transfer
             expect(span_s >= limit_s, f"{method}: {span_s} s")
             expect(moved["rank_s"]["max"] < span_s / 2, f"{method}: {moved['rank_s']} of {span_s}")
+            # The rank of 4 rows ends after 3/16 s, when the others have a third and a fifth.
+            first, first_s = moved["first_end_bytes"], moved["first_end_s"]
+            expect(first_s - moved["first_start_s"] < span_s / 2, f"{method}: {first_s} s")
+            expect(min(ROWS) * ROW < first < payload(described) / 2, f"{method}: {first} bytes")
 
 
 def mixes_reads(player: Player, method: str) -> None:

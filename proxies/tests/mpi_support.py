@@ -717,6 +717,18 @@ def check_dump(where: str, of: Json, row: Json, repetition: Json) -> None:
         expect(s["max"] <= span + 1e-6, f"{name}: a rank took {s['max']} s of {span} s")
         expect(phase["last_end_s"] <= repetition["elapsed_s"] + 1e-6, f"{name}: ends too late")
         expect(phase["first_start_s"] >= row["start_s"] - 1e-6, f"{name}: begins before its dump")
+        check_first_end(name, phase)
+
+
+def check_first_end(name: str, phase: Json) -> None:
+    """The first rank that moved bytes ended within the phase, and has its own bytes by then."""
+    if not phase["bytes"]:
+        expect("first_end_s" not in phase, f"{name}: a first end, but no bytes")
+        return
+    first = phase["first_end_s"]
+    within = phase["first_start_s"] <= first <= phase["last_end_s"]
+    expect(within, f"{name}: the first rank ended at {first} s")
+    expect(0 < phase["first_end_bytes"] <= phase["bytes"], f"{name}: {phase['first_end_bytes']}")
 
 
 def verified(result: Json, size: int, where: object = "") -> None:
