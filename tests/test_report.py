@@ -330,6 +330,35 @@ def test_crowded_timeline_groups_small_streams(crowd: Case) -> None:
     assert "smaller, checkpoint" in words and "10.0 GiB" not in words
 
 
+def test_thousands_of_checkpoints_are_shown_by_their_smallest_and_largest(tmp_path: Path) -> None:
+    sizes = [1_000_000 + 1000 * k for k in range(1500)]
+    stream = samples.stream("s", "checkpoint", sizes, [1.0 * k for k in range(1500)])
+    case = case_of(tmp_path, samples.result(samples.workload("w", [stream])))
+    (drawer,) = [d for d in figures.drawers() if d.name == "checkpoints"]
+    drawn = figures.draw(drawer, case)
+    assert drawn is not None
+    assert "payload: smallest and largest of each 2 dumps" in drawn.svg
+    rows = [line.split(",") for line in drawn.csv.splitlines()]
+    low, high = ([r[-1] for r in rows if r[1].startswith(w)] for w in ("smallest", "largest"))
+    assert len(low) == len(high) == 750
+    unit = sizes[-1] / float(high[-1])
+    assert [float(v) * unit for v in (low[1], high[1])] == pytest.approx(
+        [sizes[2], sizes[3]], 1e-4
+    )
+
+
+def test_marks_of_a_style_share_it(tmp_path: Path) -> None:
+    """What thousands of marks have in common stands in the page once."""
+    rows = [samples.result(samples.growing(), repetitions=3, seed=k) for k in range(3)]
+    (drawer,) = [d for d in figures.drawers() if d.name == "bandwidth"]
+    root = ElementTree.fromstring(figures.svg(drawer, case_of(tmp_path, *rows)) or "")
+    ids = {element.get("id") for element in root.iter()}
+    groups = [g for g in root.iter("g") if len(g.findall("use")) > 9]
+    assert groups and all("fill" in g.get("style", "") for g in groups)
+    for use in (use for group in groups for use in group.findall("use")):
+        assert use.get("style") is None and use.get("href", "")[1:] in ids
+
+
 def test_a_new_file_is_a_new_figure(tmp_path: Path) -> None:
     for name, order in (("later", 2), ("early", 1)):
         text = (
