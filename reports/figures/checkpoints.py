@@ -99,6 +99,7 @@ def _bars(axes: Axes, sizes: dict[int, int], divisor: float) -> None:
     for values, which in ((low, "smallest"), (high, "largest")):
         label = f"{which} payload of {together} dumps"
         axes.plot(x, values, drawstyle="steps-post", color=BARS, lw=0.5, label=label)
+    axes.set_ylim(bottom=0)
     axes.annotate(
         f"payload: smallest and largest of each {together} dumps",
         (1, 1),
