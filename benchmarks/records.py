@@ -87,13 +87,14 @@ def keep_cases(count: int, sessions: int, seed: int, folder: Path) -> None:
         for k in range(5)
     }
     workloads = [results.workload(name, streams) for name, streams in patterns.items()]
-    cases = list(product(workloads, ("posix", "mpiio"), SPEEDS))[: -(-count // sessions)]
+    cases = list(product(workloads, ("posix", "mpiio"), SPEEDS))
+    of_night = -(-count // sessions)  # more than the cases: some run again
     dice = random.Random(seed)
     path = folder.parent / "result.json"
     for i in range(count):
-        night, k = divmod(i, len(cases))
-        workload, method, partition = cases[k]
-        begin = datetime(2025, 1, 1) + timedelta(days=night, minutes=7 * k)
+        night, k = divmod(i, of_night)
+        workload, method, partition = cases[k % len(cases)]
+        begin = datetime(2025, 1, 1) + timedelta(days=night, minutes=1000 * k // of_night)
         lost = LOSS if partition == LOSING and night >= sessions // 2 else 0.0
         row = results.result(
             workload,
