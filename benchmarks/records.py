@@ -150,15 +150,14 @@ def measure_commands(args: argparse.Namespace, folder: Path) -> None:
     report("first index, once", [measure("-c", OPEN + "print(0)", records)])
     trend = ("trend", "--system", "star", "--folder", records, "-o", page, "-f")
     report("trend", [measure(*understudy, *trend) for _ in range(args.rounds)], page)
-    words = ("report", records, "-o", page, "-f")
-    report("report", [measure(*understudy, *words) for _ in range(args.rounds)], page)
+    whole = ("report", records, "-o", page, "-f")
+    report("report", [measure(*understudy, *whole) for _ in range(args.rounds)], page)
     record = folder / "run.json"
     write_dumps(args.dumps, args.seed, record)
     print(f"one run of {args.dumps} dumps")
-    words = ("show", record)
-    report("show", [measure(*understudy, *words) for _ in range(args.rounds)])
-    words = ("report", record, "-o", page, "-f")
-    report("report", [measure(*understudy, *words) for _ in range(args.rounds)], page)
+    report("show", [measure(*understudy, "show", record) for _ in range(args.rounds)])
+    single = ("report", record, "-o", page, "-f")
+    report("report", [measure(*understudy, *single) for _ in range(args.rounds)], page)
 
 
 def main() -> None:
