@@ -314,15 +314,12 @@ def short_writes_go_on(player: Player) -> None:
         variables |= {"UNDER": player.folder.resolve(), "NAME": "/data/field"}
         faulty = player.preloading("UND_FAULT", "FAULT", **variables)
         data = variable("data", [512 * ranks])
-        keys = {
-            "method": method,
-            "transfer_bytes": 2048,
-            "sync_bytes": 4096,
-            "dumps": [dump(0.0, data)],
-        }
-        path = player.describe(workload(stream("field", **keys), ranks=ranks))
-        command = ("-w", path, "-o", "data", "-O", "result.json", "--verify", *DEPTH)
-        outcome = faulty.run(ranks, *command[: -len(DEPTH)] if method != "uring" else command)
+        keys: Json = {"method": method, "transfer_bytes": 2048, "sync_bytes": 4096}
+        field = stream("field", **keys, dumps=[dump(0.0, data)])
+        path = player.describe(workload(field, ranks=ranks))
+        depth = DEPTH if method == "uring" else []
+        command = ("-w", path, "-o", "data", "-O", "result.json", "--verify", *depth)
+        outcome = faulty.run(ranks, *command)
         equal(outcome.status, 0, f"{method}, {ranks} ranks, {turn}: {outcome.err}")
         player.clear()
 

@@ -1,5 +1,7 @@
 """The queue of the method uring: what it asks the kernel for, and what it says without it."""
 
+import errno
+import itertools
 import re
 import sys
 from pathlib import Path
@@ -155,8 +157,8 @@ def names_its_errors(player: Player) -> None:
     row = described(sync_bytes=8 * 4096)
     path = player.describe(row | {"ranks": 1})
     for error, number, words in (
-        ("ENOSPC", 28, "No space left on device"),
-        ("EIO", 5, "Input/output error"),
+        ("ENOSPC", errno.ENOSPC, "No space left on device"),
+        ("EIO", errno.EIO, "Input/output error"),
     ):
         faulty = player.preloading(
             "UND_FAULT", "FAULT", **variables, CALL="write", ERROR=number, TURN=3
@@ -165,6 +167,21 @@ def names_its_errors(player: Player) -> None:
         expect(outcome.status not in (0, 2), outcome.err)
         words = f"uring: cannot write 4096 bytes at byte 8192 of data/field.000000: {words}"
         expect(words in outcome.message(), f"{error}: {outcome.err}")
+
+
+def repeats_what_is_put_off(player: Player) -> None:
+    """A signal or a lack of memory in the kernel is no error of storage."""
+    need_method("uring")
+    variables = {"UNDER": player.folder.resolve(), "RANK": 0, "NAME": "/data/field"}
+    path = player.describe(described(sync_bytes=8 * 4096))
+    for call, number in itertools.product(("write", "read", "sync"), (errno.EINTR, errno.EAGAIN)):
+        log = player.folder / f"{call}.{number}"
+        faulty = player.preloading(
+            "UND_FAULT", "FAULT", **variables, CALL=call, ERROR=number, TURN=2, LOG=log
+        )
+        command = ("-w", path, "-o", "data", "-O", "r.json", *QUEUED, "--verify")
+        outcome = faulty.run(1, *command)
+        expect(outcome.status == 0 and log.exists(), f"{call}, {number}: {outcome.err}")
 
 
 def forbidden(player: Player, number: int) -> Player:
@@ -226,7 +243,7 @@ def polling_thread_forbidden(player: Player) -> None:
 CASES = {
     **named(registers_memory_and_files, submits_together, plays_where_nothing_can_be_registered),
     **named(direct_is_direct, kinds_of_streams, names_its_errors, forbidden_by_the_system),
-    **named(polling_thread_forbidden),
+    **named(polling_thread_forbidden, repeats_what_is_put_off),
 }
 
 if __name__ == "__main__":
