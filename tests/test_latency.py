@@ -126,6 +126,23 @@ def test_percentiles_are_those_of_sorted_latencies() -> None:
     assert latencies.merged([]) is None
 
 
+def test_histograms_are_those_of_hdrhistogram() -> None:
+    from hdrh.histogram import HdrHistogram
+
+    oracle = HdrHistogram(1, 1 << 42, 2)
+    parts = [scattered(seed, 1000) for seed in range(5)]
+    whole = latencies.merged(Latency(**row_of(part)) for part in parts)
+    assert whole is not None
+    for ns in (ns for part in parts for ns in part):
+        oracle.record_value(ns)
+    for ns, count in whole.histogram_ns:
+        assert oracle.get_highest_equivalent_value(ns) == ns
+        assert oracle.get_count_at_value(ns) == count
+    for share in (0.5, 0.9, 0.99, 0.999):
+        expected = oracle.get_value_at_percentile(100 * share)
+        assert latencies.quantile(whole, share) == expected / 1e9
+
+
 def test_the_player_notes_what_the_record_has(tmp_path: Path) -> None:
     path = ROOT / "proxies" / "tests" / "samples" / "mixed.json"
     played = player.play(path, 4, tmp_path / "data", "--time-scale", "0", "-i", "2")
@@ -133,6 +150,7 @@ def test_the_player_notes_what_the_record_has(tmp_path: Path) -> None:
     for repetition in played.repetitions:
         for stream in repetition.streams:
             latency = stream.latency[stream.operation]
+            assert all(histogram([ns]) == [[ns, 1]] for ns, _ in latency.histogram_ns)
             assert latencies.merged([latency]) == replace(
                 latency, histogram_ns=tuple(tuple(pair) for pair in latency.histogram_ns)
             )
