@@ -219,6 +219,9 @@ def test_marks_of_latencies(tmp_path: Path) -> None:
     silent = finding(tmp_path, mixed, **mark | {"at_most": "1 h"})
     assert (silent.state, silent.value) == ("undecided", None)
     said("latency-not-noted", silent.why)
+    other = finding(tmp_path, runs, **mark, stream=name, operation="read")
+    assert other.state == "undecided"
+    said("latency-other-kind", other.why)
     other = finding(tmp_path, runs, **mark, operation="read")
     assert other.state == "undecided"
     said("no-stream-read", other.why)

@@ -16,6 +16,7 @@ from mpi_support import (
     equal,
     expect,
     finish,
+    in_time,
     main,
     named,
     need_injection,
@@ -145,13 +146,17 @@ def shows_a_slow_call(player: Player) -> None:
     path = player.describe(call_of(100_000, method="posix"))
     delay = ("-e", "inject=pwrite64:delay_enter=200000:when=50")
     slow = traced(player, "pwrite64", *delay)
-    outcome = slow.run(0, "-w", path, "-o", "data", "-t", 1000)
-    expect(outcome.status == 0, outcome.err)
-    result = json.loads((player.folder / "result.json").read_text())
-    row = latencies(result)["write"]
-    equal(row["count"], 100, "calls")
-    expect(0.2 <= row["max_s"] < 5, f"maximum {row['max_s']} s")
-    expect(row["p50_s"] < 0.1 and row["p99_s"] < 0.2, f"others: {row}")
+
+    def once() -> None:
+        outcome = slow.run(0, "-w", path, "-o", "data", "-t", 1000)
+        expect(outcome.status == 0, outcome.err)
+        result = json.loads((player.folder / "result.json").read_text())
+        row = latencies(result)["write"]
+        equal(row["count"], 100, "calls")
+        expect(0.2 <= row["max_s"] < 5, f"maximum {row['max_s']} s")
+        expect(row["p50_s"] < 0.1 and row["p99_s"] < 0.2, f"others: {row}")
+
+    in_time(once)
 
 
 def series_of(player: Player, described: Json, *options: object) -> tuple[Json, list[Json]]:
@@ -167,7 +172,11 @@ def has_seconds(player: Player) -> None:
     """Lines of all repetitions, ranks and kinds; their sums are those of the result."""
     described = timed([0.0, 1.0, 2.5], "shared")
     described["streams"][0] |= {"role": "checkpoint"}
-    result, lines = series_of(player, described, "-i", 2, "--restart")
+    in_time(lambda: compare_seconds(*series_of(player, described, "-i", 2, "--restart")))
+
+
+def compare_seconds(result: Json, lines: list[Json]) -> None:
+    """Lines of a time series beside the latencies of the result."""
     for repetition in (0, 1):
         for stream_ in result["repetitions"][repetition]["streams"]:
             for kind, row in latencies(result, stream_["name"], repetition).items():

@@ -18,7 +18,7 @@ from understudy.contracts.measurement import Benchmark, Measurement, Played
 from understudy.contracts.run import Run
 from understudy.errors import UnderstudyError
 from understudy.judge.acceptance import mark_values, pinned_runs
-from understudy.judge.statistics import night_statistics
+from understudy.judge.statistics import latencies, night_statistics
 from understudy.judge.statistics.cache import IN_MEMORY, memory_of_nodes, remedies, volume
 from understudy.judge.statistics.compared_samples import nights_of
 from understudy.judge.statistics.limits import LIMIT_FRACTION
@@ -330,7 +330,10 @@ def _nothing(mark: Mark, measurement: Measurement) -> str:
         )
     names = {s.name for r in measurement.repetitions for s in r.streams}
     what = f"stream {mark.stream}" if mark.stream else f"stream to {mark.operation or READ}"
-    if mark.metric == LATENCY and _names(mark, measurement):
+    if mark.metric == LATENCY and (names_ := _names(mark, measurement)):
+        kinds = latencies.kinds(measurement, names_)
+        if kinds:
+            return f"no {mark.operation} of the {what}; it has latencies of {', '.join(kinds)}"
         return (
             f"no latency of a {mark.operation} in runs of the {what}: a player of an earlier "
             "version, or --no-latency"

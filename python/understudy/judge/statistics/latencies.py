@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
 from understudy.contracts.measurement import Latency, Measurement, PlayedStream
@@ -68,6 +68,13 @@ def rows(condition: Condition) -> Iterator[LatencyRow]:
             latency = merged(s.latency[kind] for s in streams if kind in s.latency)
             if latency is not None:
                 yield LatencyRow(condition=condition, stream=name, kind=kind, latency=latency)
+
+
+def kinds(measurement: Measurement, names: Collection[str]) -> list[str]:
+    """The kinds of operations of these streams whose latencies were noted."""
+    streams = [s for r in measurement.repetitions for s in r.streams if s.name in names]
+    noted = {kind for s in streams if isinstance(s, PlayedStream) for kind in s.latency}
+    return [kind for kind in KINDS if kind in noted]
 
 
 def of_operation(measurement: Measurement, operation: str, stream: str = "") -> Latency | None:
