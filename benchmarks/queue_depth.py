@@ -1,6 +1,6 @@
 """Transfers in flight: the player beside fio and IOR, in turn, each pattern at each depth.
 
-    PYTHONPATH=python:. python benchmarks/queue_depth.py [--rounds N] [--directory DIR] [--record]
+    PYTHONPATH=python:. python benchmarks/queue_depth.py [--rounds N] [--directory DIR] [--print]
 
 One process each: transfers of 4 KiB, 64 KiB and 1 MiB, in order or shuffled, into a file made anew
 ("write"), over one that is there ("overwrite"), and read, past the page cache (O_DIRECT) or
@@ -8,7 +8,8 @@ through it. fio has registered buffers and files with io_uring, and measures lat
 player does. CPU is user and system time of the whole process with its kernel threads, less that
 of the same command with two transfers, divided by the transfers. Ratios above 1 in bandwidth, and
 below 1 in CPU, speak for the player; pairs of programs with one depth are held beside each other
-at depth 1 alone. --record writes the table to benchmarks/measured/ and to the page of results.
+at depth 1 alone. The table goes to benchmarks/measured/ and to the page of results; everything
+takes hours, options choose less.
 """
 
 import argparse
@@ -256,10 +257,15 @@ def compare(
             sides.spread([a.bytes_per_s / 2**20 for a, _ in pairs_of], 0),
             sides.spread([a.bytes_per_s / b.bytes_per_s for a, b in pairs_of]),
             sides.spread([a.cpu_s * 1e6 for a, _ in pairs_of]),
-            sides.spread(
-                [a.cpu_s / b.cpu_s for a, b in pairs_of if b.cpu_s > 0] or [float("nan")]
-            ),
+            _ratio([(a.cpu_s, b.cpu_s) for a, b in pairs_of]),
         ]
+
+
+def _ratio(pairs_of: Sequence[tuple[float, float]]) -> str:
+    """The spread of ratios; none where a start costs as much as a run."""
+    return (
+        sides.spread([a / b for a, b in pairs_of]) if min(map(min, pairs_of)) > 0 else "undecided"
+    )
 
 
 HEAD = ["file system", "cache", "bytes", "order", "depth", "kind", "player", "beside"]
@@ -267,18 +273,18 @@ HEAD += ["MiB/s", "bandwidth, ratio", "CPU µs per transfer", "CPU, ratio"]
 
 
 def page(rows: Sequence[Sequence[str]]) -> str:
-    """The table of the page of results: io_uring beside fio's, all kinds in one cell."""
-    cells: dict[tuple[str, ...], dict[str, str]] = {}
+    """The table of the page of results, from io_uring beside fio's: a column for each depth."""
+    depths = sorted({int(row[4]) for row in rows})
+    cells: dict[tuple[str, ...], dict[int, str]] = {}
     for row in rows:
         system, cache, size, order, depth, kind, ours, theirs, _, bandwidth, _, cpu = row
         if (ours, theirs) == PAIRS[0]:
-            key = (system, cache, size, order, depth)
-            cells.setdefault(key, {})[kind] = f"{_bare(bandwidth)} · {_bare(cpu)}"
-    lines = ["| files | bytes | order | depth | write | overwrite | read |"]
-    lines += ["|---|---|---|---|---|---|---|"]
-    for (system, cache, size, order, depth), of in cells.items():
-        words = [f"{system}, {cache}", size, order, depth, *(of.get(k, "") for k in KINDS)]
-        lines.append(f"| {' | '.join(words)} |")
+            key = (f"{system}, {cache}", size, f"{order} {kind}")
+            cells.setdefault(key, {})[int(depth)] = f"{_bare(bandwidth)}, {_bare(cpu)}"
+    lines = [f"| files | bytes | transfers | {' | '.join(f'depth {d}' for d in depths)} |"]
+    lines += ["|---|---|---|" + "---|" * len(depths)]
+    for key, of in cells.items():
+        lines.append(f"| {' | '.join([*key, *(of.get(d, '') for d in depths)])} |")
     return "\n".join(lines) + "\n"
 
 
@@ -317,7 +323,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--caches", nargs="+", default=["direct", "buffered"])
     parser.add_argument("--beside", nargs="+", help='these programs only, such as "fio io_uring"')
     parser.add_argument("--share", type=float, default=1, help="of the bytes of each file")
-    parser.add_argument("--record", action="store_true", help="write the tables")
+    parser.add_argument("--print", action="store_true", help="and write no tables")
     return parser.parse_args()
 
 
@@ -363,7 +369,7 @@ def main() -> None:
                 for row in compare(here, pairs, case, asked.rounds):
                     rows.append([system, cache, str(size), order, str(depth), *row])
                     print(*rows[-1], sep=" | ", flush=True)
-    if asked.record:
+    if not asked.print:
         write(rows, f"# {' '.join(['python', 'benchmarks/queue_depth.py', *sys.argv[1:]])}\n")
 
 
