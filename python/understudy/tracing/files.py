@@ -128,12 +128,12 @@ class TracedCalls:
     def placed(self) -> Iterator[tuple[Any, Any]]:
         """The numbers of reads and writes with a place of their own, of each rank, and for each
         how many other calls of the rank are before it."""
-        of = np.frombuffer(self._of, np.uint32).copy()
-        ranks = np.array([call.rank for call in self._firsts], np.int64)
-        placed = np.array([_has_place(call) for call in self._firsts], np.bool_)
-        for rank in sorted(self.ranks):
-            indices = np.flatnonzero(ranks[of] == rank)
-            here = placed[of[indices]]
+        of = np.array(self._of, np.uint32)
+        ranks = np.array([call.rank for call in self._firsts], np.int64)[of]
+        placed = np.array([_has_place(call) for call in self._firsts], np.bool_)[of]
+        order = np.argsort(ranks, kind="stable")
+        for indices in np.split(order, np.flatnonzero(np.diff(ranks[order])) + 1):
+            here = placed[indices]
             yield indices[here], np.cumsum(~here)[here]
 
     def times(self, indices: Any) -> tuple[Any, Any]:
