@@ -193,6 +193,20 @@ def compare_seconds(result: Json, lines: list[Json]) -> None:
                     expect(0 < x["p50_s"] <= x["p99_s"] <= x["max_s"], f"{key}: {x}")
 
 
+def tells_them_in_between(player: Player) -> None:
+    """With -v, behind each dump: what 99 % of the calls of rank 0 take so far."""
+    path = player.describe(timed([0.0, 0.1], "shared"))
+    outcome = player.run(4, "-w", path, "-o", "data", "-v")
+    expect(outcome.status == 0, outcome.err)
+    lines = [line for line in outcome.err.splitlines() if "p99 of rank 0's calls" in line]
+    equal(len(lines), 2, outcome.err)
+    row = latencies(json.loads((player.folder / "result.json").read_text()))["write"]
+    for line in lines:
+        expect(0 < float(line.split()[-2]) <= row["max_s"] + 1e-6, f"{line}: {row['max_s']}")
+    outcome = player.run(4, "-w", path, "-o", "data", "-v", "--no-latency")
+    expect(outcome.status == 0 and "p99" not in outcome.err, outcome.err)
+
+
 def has_the_series_whole(player: Player) -> None:
     """The file is there when the run has ended well, and nothing of it when it has not."""
     path = player.describe(timed([0.0, 30.0]))
@@ -218,7 +232,7 @@ def has_the_series_whole(player: Player) -> None:
 CASES = named(
     *(notes_each_call, notes_none, adds_ranks_and_dumps, tells_kinds_apart),
     *(notes_calls_of_the_system, waits_for_what_is_begun, shows_a_slow_call),
-    *(has_seconds, has_the_series_whole),
+    *(tells_them_in_between, has_seconds, has_the_series_whole),
 )
 
 if __name__ == "__main__":

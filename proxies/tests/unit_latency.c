@@ -52,7 +52,7 @@ TEST(test_the_series_has_what_the_histogram_has)
 {
     static struct und_latency latency;
     static struct und_interval sums;
-    uint64_t count = 0, bytes = 0, most_ns = 0;
+    uint64_t count = 0, bytes = 0, most_ns = 0, longest = 0;
     memset(&latency, 0, sizeof latency);
     latency.series = und_series_new();
     assert_non_null(latency.series);
@@ -60,10 +60,13 @@ TEST(test_the_series_has_what_the_histogram_has)
     und_series_start(latency.series, und_clock() - 1.5 * UND_SERIES_INTERVALS); /* more seconds than intervals */
     for (int i = 1; i <= 1000; ++i) {
         const uint64_t now = und_ticks_now();
-        und_latency_add(&latency, now - (uint64_t)i, now, 3);
+        und_latency_add(&latency, now - (i == 1 ? 100000U : (uint64_t)i), now, 3);
         if (i == 500) /* two hours later */
             und_series_start(latency.series, und_clock() - 7200), latency.due = 0;
+        if (i == 1)
+            latency.due = 0, longest = latency.most_ns;
     }
+    assert_true(longest > 0 && und_latency_quantile(&latency, 1) >= longest);
     und_series_end(&latency);
     for (int64_t k = 0; k < UND_SERIES_INTERVALS; ++k) {
         und_series_read(latency.series, k, &sums);

@@ -1,6 +1,7 @@
 #include "job/latency.h"
 
 #include "job/die.h"
+#include "job/series.h"
 
 #include <string.h>
 
@@ -71,14 +72,14 @@ uint64_t und_latency_count(const struct und_latency *latency)
 uint64_t und_latency_quantile(const struct und_latency *latency, double share)
 {
     const uint64_t total = und_latency_count(latency);
-    const uint64_t need = und_latency_need(total, share);
+    const uint64_t need = und_latency_need(total, share), most_ns = und_series_most_ns(latency);
     uint64_t seen = 0;
     for (int b = 0; b < UND_LATENCY_BUCKETS && total > 0; ++b)
         if ((seen += latency->counts[b]) >= need) {
             const uint64_t upper = und_latency_upper(b);
-            return upper < latency->most_ns ? upper : latency->most_ns;
+            return upper < most_ns ? upper : most_ns;
         }
-    return latency->most_ns;
+    return most_ns;
 }
 
 void und_latency_merge(struct und_latency *latency, MPI_Comm comm)

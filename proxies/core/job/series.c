@@ -115,12 +115,17 @@ void und_series_next(struct und_latency *latency)
     latency->due = ticks + (uint64_t)(left_s * 1e9 * 65536 / (double)und_ticks.ns);
 }
 
+uint64_t und_series_most_ns(const struct und_latency *latency)
+{
+    return latency->series ? larger(latency->most_ns, latency->series->before.most_ns) : latency->most_ns;
+}
+
 void und_series_end(struct und_latency *latency)
 {
     if (!latency->series)
         return;
     take_part(latency->series, latency);
-    latency->most_ns = latency->series->before.most_ns;
+    latency->most_ns = und_series_most_ns(latency);
 }
 
 uint64_t und_interval_quantile(const struct und_interval *interval, double share)

@@ -13,6 +13,7 @@
 #include "text/print.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -216,14 +217,21 @@ static void announce(const struct und_run *run, const struct und_event *event, d
                   event->dump, paced_s);
 }
 
-static void report(const struct und_run *run, const struct und_event *event, const struct und_record *records)
+static void report(const struct und_run *run, const struct und_event *event, const struct und_record *records,
+                   struct und_latency *const *latencies)
 {
+    char calls[64] = "";
+    const bool reads = event->restart || run->workload->streams[event->stream].operation == UND_READS;
+    const struct und_latency *latency = latencies ? latencies[reads ? UND_LATENCY_READ : UND_LATENCY_WRITE] : NULL;
+    if (latency && und_latency_count(latency) > 0)
+        snprintf(calls, sizeof calls, "; p99 of rank 0's calls so far %.6f s",
+                 1e-9 * (double)und_latency_quantile(latency, 0.99));
     const char *name = run->workload->streams[event->stream].name;
     double end_s = 0;
     for (int p = 0; p < UND_PHASES; ++p)
         end_s = records[p].took_place && records[p].end_s > end_s ? records[p].end_s : end_s;
-    und_print(stderr, "understudy: %s%s: dump %d, due at %.3f s, ended at %.3f s", name,
-              event->restart ? "-restart" : "", event->dump, event->time_s, end_s);
+    und_print(stderr, "understudy: %s%s: dump %d, due at %.3f s, ended at %.3f s%s", name,
+              event->restart ? "-restart" : "", event->dump, event->time_s, end_s, calls);
 }
 
 /* The ranks that wrote the dump may still hold it, and so may those that read it next. */
@@ -335,7 +343,8 @@ static void play(const struct und_run *run, struct und_record *records, struct s
             und_stream_player_note_layouts(closed);
         }
         if (run->plan->verbose && run->rank == 0)
-            report(run, &event, &records[position * UND_PHASES]);
+            report(run, &event, &records[position * UND_PHASES],
+                   und_latencies_of(latencies, event.stream, event.restart));
     }
     tell_requests(run, "last");
     und_phase_check_place(run, true);
