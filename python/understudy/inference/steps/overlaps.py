@@ -11,7 +11,6 @@ from understudy.inference.streams.stream_grouping import Draft
 from understudy.program.instructions import Instruction, Move, Stream
 
 MAX_DEPTH = 4096  # that a call may state
-HELD = 1.5  # calls in flight on average, from which on they are together
 MAX_FILES = 8  # of a dump whose traces are looked at
 CLOCK_S = 1e-6  # two calls that overlap by less may not
 HOW = "calls of a rank that overlap in the DXT segments, on average"
@@ -36,7 +35,7 @@ def depths(begin_s: Any, end_s: Any, parts: Any, resolution_s: float) -> Any:
     covered = np.add.reduceat(np.maximum(ends - np.maximum(begins, before), 0), first)
     spent = np.add.reduceat(ends - begins, first)
     held = np.divide(spent, covered, out=np.ones(len(first)), where=covered > 0)
-    each = np.where(held >= HELD, np.minimum(np.rint(held), MAX_DEPTH), 1).astype(np.int64)
+    each = np.clip(np.rint(held), 1, MAX_DEPTH).astype(np.int64)
     in_flight = np.ones(len(order), np.int64)
     in_flight[order] = each[which]
     return in_flight
