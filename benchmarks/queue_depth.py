@@ -104,15 +104,20 @@ class Programs:
             phases = [p for s in streams for d in s.dumps for p in d.phases if p.bytes]
             return [p.elapsed_s for p in phases], usage.cpu_s
 
-        _, start_s = play(replace(case, transfers=FEW))
+        def more(case: Case, dumps: str, *options: str) -> tuple[float, float]:
+            """Seconds of the last phase, and CPU seconds that it adds to the dump before it."""
+            *_, seconds = (done := play(case, dumps, *options))[0]
+            return seconds, done[1] - play(case, dumps[:1])[1]
+
+        few = replace(case, transfers=FEW)
+        _, start_s = play(few)
         (write_s,), write_cpu_s = play(case)
-        _, flushed_cpu_s = play(case, "f")
-        (_, over_s), over_cpu_s = play(case, "fw")
-        (_, read_s), read_cpu_s = play(case, "w", "--restart", "--shift-ranks", "0")
+        over_s, over_cpu_s = more(case, "fw")
+        read_s, read_cpu_s = more(case, "w", "--restart", "--shift-ranks", "0")
         return {
             "write": _cost(case, write_s, write_cpu_s - start_s),
-            "overwrite": _cost(case, over_s, over_cpu_s - flushed_cpu_s),
-            "read": _cost(case, read_s, read_cpu_s - write_cpu_s),
+            "overwrite": _cost(case, over_s, over_cpu_s - more(few, "fw")[1]),
+            "read": _cost(case, read_s, read_cpu_s - more(few, "w", "--restart")[1]),
         }
 
     def _one_by_one(

@@ -1,5 +1,6 @@
 """The benchmarks: what their runs cost, and the workload made from MACSio's datasets."""
 
+import csv
 import os
 import subprocess
 import sys
@@ -9,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import instructions, macsio, replay, requests
+from benchmarks import instructions, macsio, queue_depth, replay, requests
 from benchmarks.macsio import Dataset
 from benchmarks.support import accuracy, counted, sides
 from benchmarks.support.ior import Pattern
@@ -263,3 +264,10 @@ def test_a_transfer_is_not_a_tenth_more_expensive(options: str) -> None:
     with sides.folder_in(sides.memory_folder()) as folder:
         for kind, count in instructions.costs(Path(player.program()), folder, options):
             assert count <= 1.1 * kept[options, kind], kind
+
+
+def test_the_page_of_results_has_the_table_of_transfers_in_flight() -> None:
+    with queue_depth.TABLE.open() as file:
+        _, *rows = csv.reader(line for line in file if not line.startswith("#"))
+    _, rest = queue_depth.PAGE.read_text().split(queue_depth.BEGIN)
+    assert rest.split(queue_depth.END)[0] == queue_depth.page(rows)
