@@ -341,6 +341,8 @@ static bool read_loop(struct und_strict *at, const json_t *value, const char *ve
     if (!right || !und_strict_array(at, value, code == UND_DO_IN_TURN ? verb : "do", 1, SIZE_MAX, &body))
         return false;
     const size_t mark = und_strict_key(at, code == UND_DO_IN_TURN ? verb : "do");
+    if (code == UND_DO_IN_TURN && reader->opens)
+        return und_strict_fail(at, "expected the open of the step in it, since ranks open one after the other");
     stream->in_turn = stream->in_turn || code == UND_DO_IN_TURN;
     stream->passes = times > stream->passes ? times : stream->passes;
     loop->times = times;

@@ -162,6 +162,9 @@ def _step_faults(stream: Stream, step: Step, ranks: int) -> Iterator[Fault]:
                 yield key, "expected one open in a step"
             case Open():
                 opened = True
+            case InTurn() if opened:
+                expected = "expected the open of the step in it, since ranks open one after the other"
+                yield f"{key}.in_turn", expected
             case Operate():
                 if instruction.kind in kinds and instruction.kind != last:
                     expected = "expected all of a kind one behind the other in a step"
