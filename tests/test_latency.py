@@ -56,7 +56,7 @@ def row_of(times_ns: Sequence[int]) -> dict[str, Any]:
         histogram_ns=pairs,
     )
     shares = {"p50_s": 0.5, "p99_s": 0.99, "p999_s": 0.999}
-    percentiles = {key: latencies.quantile(bare, share) for key, share in shares.items()}
+    percentiles = {key: bare.quantile(share) for key, share in shares.items()}
     row = {"count": len(times_ns), "bytes": 4096 * len(times_ns), "max_s": max_s}
     return row | percentiles | {"histogram_ns": pairs}
 
@@ -118,10 +118,10 @@ def test_percentiles_are_those_of_sorted_latencies() -> None:
         assert [list(pair) for pair in whole.histogram_ns] == histogram(times_ns)
         for share in SHARES:
             expected = exact(times_ns, share)
-            value = latencies.quantile(whole, share)
+            value = whole.quantile(share)
             assert expected <= value + 1e-15 and value <= expected * (1 + WIDTH), share
         assert (whole.p50_s, whole.p999_s) == tuple(
-            latencies.quantile(whole, share) for share in (0.5, 0.999)
+            whole.quantile(share) for share in (0.5, 0.999)
         )
     assert latencies.merged([]) is None
 
@@ -140,7 +140,7 @@ def test_histograms_are_those_of_hdrhistogram() -> None:
         assert oracle.get_count_at_value(ns) == count
     for share in (0.5, 0.9, 0.99, 0.999):
         expected = oracle.get_value_at_percentile(100 * share)
-        assert latencies.quantile(whole, share) == expected / 1e9
+        assert whole.quantile(share) == expected / 1e9
 
 
 def test_the_player_notes_what_the_record_has(tmp_path: Path) -> None:
@@ -168,7 +168,9 @@ def test_the_player_notes_what_the_record_has(tmp_path: Path) -> None:
     [
         ("count", 7, "latency-count"),
         ("histogram_ns", [[300, 2], [200, 3]], "latency-order"),
+        ("histogram_ns", [[200, 2], [300, 3]], "latency-buckets"),
         ("p99_s", 1e9, "latency-percentiles"),
+        ("max_s", 1.0, "latency-maximum"),
     ],
 )
 def test_a_latency_that_contradicts_itself(

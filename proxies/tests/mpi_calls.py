@@ -219,6 +219,9 @@ def in_flight(player: Player) -> None:
     usual, expected = player.kept(one_by_one, "--verify")
     equal(files, expected, "bytes")
     equal(result["verification"], usual["verification"], "verified")
+    for kind, row in result["repetitions"][0]["streams"][0]["latency"].items():
+        phases = [p for d in dumps_of(result) for p in d["phases"] if p["phase"] == kind]
+        equal(row["count"], sum(p["operations"] for p in phases), f"latencies: {kind}")
     for row, other in zip(dumps_of(result), dumps_of(usual), strict=True):
         equal(
             [(p["phase"], p["operations"]) for p in row["phases"]],

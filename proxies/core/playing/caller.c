@@ -50,6 +50,7 @@ struct flight {
     int64_t place, bytes, moved; /* asked for, and expected */
     int64_t entry;               /* of its file */
     int64_t number;              /* among the calls of the rank */
+    uint64_t begin;              /* in ticks */
 };
 
 struct und_caller {
@@ -541,6 +542,7 @@ static void end_one(struct und_caller *caller)
     UND_CHECK(number >= 0, "posix: cannot wait for calls of the stream %s", caller->stream->name);
     const struct flight *flight = &caller->flights[number];
     result = move_rest(flight, und_call_queue_memory(caller->queue, number), result);
+    und_latency_end(flight->writes ? caller->writes : caller->reads, flight->begin, result > 0 ? result : 0);
     if (result == flight->moved) {
         if (!flight->writes)
             compare_read(caller, flight->entry, flight->place, result, und_call_queue_memory(caller->queue, number));
@@ -585,6 +587,7 @@ static bool begin_move(struct und_caller *caller, const struct und_call *call)
                                               .moved = call->moved,
                                               .entry = entry,
                                               .number = caller->calls_made};
+    caller->flights[number].begin = und_latency_begin(writes ? caller->writes : caller->reads);
     begin_flight(caller, number);
     note_move(caller, call, handle->opened, place, call->moved);
     caller->bytes += call->moved;
@@ -844,10 +847,8 @@ static void make(struct und_caller *caller, const struct und_call *call)
     und_watch_call(caller->run->watch, caller->calls_made);
     if (!begins)
         end_all(caller);
-    if (call->kind == UND_CALL_WAIT) {
-        ++caller->operations;
+    if (call->kind == UND_CALL_WAIT)
         return;
-    }
     errno = 0;
     switch (call->kind) {
     case UND_CALL_OPEN: right = make_open(caller, call); break;

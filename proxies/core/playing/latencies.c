@@ -22,7 +22,7 @@ static bool has(const struct und_workload *workload, const struct und_plan *plan
     if (what->own_set.tree)
         return true;
     const bool reads = restart || what->operation == UND_READS;
-    return kind == UND_LATENCY_WRITE ? !reads : reads || what->lookups.every_bytes > 0;
+    return kind == UND_LATENCY_WRITE ? !reads : reads || what->lookups.every_bytes > 0 || plan->mix_reads > 0;
 }
 
 /* Points to the histograms, one behind the other, if `latencies` is not NULL; returns their number. */

@@ -76,6 +76,11 @@ static void keep_rate(struct und_pace *pace, struct und_watch *watch, double end
     pace->waited_s += und_clock() - now;
 }
 
+bool und_pace_is_ahead(const struct und_pace *pace)
+{
+    return pace->rate > 0 && pace->free_s > 0 && pace->free_s + (double)pace->bytes / pace->rate > und_clock();
+}
+
 void und_pace_keep(struct und_pace *pace, const struct und_run *run, double end_s)
 {
     if (pace->rate > 0)

@@ -28,6 +28,9 @@ void und_pace_stop(struct und_pace *pace, double rate, bool has_deadline);
 /* The seconds that a rank of several transfers computes or waits in the dump. */
 double und_pace_s(const struct und_run *run, const struct und_stream *stream, int dump);
 
+/* Does the rate have the next transfer wait? */
+bool und_pace_is_ahead(const struct und_pace *pace);
+
 /* Before a transfer: waits until it is due, or computes, but for no longer than to a time of und_clock. */
 void und_pace_keep(struct und_pace *pace, const struct und_run *run, double end_s);
 

@@ -31,10 +31,14 @@ static inline void point_at(struct und_piece *piece, int64_t position)
         und_cut_go(&piece->cut, und_order_at(order, piece->order, piece->cut.calls, position));
 }
 
+static void drain(struct und_stream_player *player, struct und_file *file, struct und_verification *verification);
+
 /* Do the moves of the piece go on? Ranks whose calls are collective do as the first of them. */
 static bool goes_on(struct und_stream_player *player, struct und_piece *piece, int64_t position)
 {
     struct und_stonewall *wall = &player->wall;
+    if (player->queue.in_flight > 0 && und_pace_is_ahead(&player->pace))
+        drain(player, player->slots[piece->slot].file, NULL); /* the wait is no latency */
     und_pace_keep(&player->pace, player->run, wall->end_s);
     int over = und_stonewall_is_over(wall);
     if (piece->together && wall->deadline_s > 0)
@@ -100,8 +104,6 @@ static bool goes_with_others(struct und_stream_player *player, struct und_piece 
     und_watch_call(player->run->watch, position);
     return !player->pace.is_kept || goes_on(player, piece, position);
 }
-
-static void drain(struct und_stream_player *player, struct und_file *file, struct und_verification *verification);
 
 /* Behind a transfer, or an empty one: is it time to flush? Where flushes are collective, all ranks count
  * transfers, which they make equally many of. */

@@ -5,6 +5,7 @@ producer has its own small schema (schemas/player.schema.json …); `understudy.
 into these.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -208,6 +209,18 @@ class Latency:
     p999_s: float
     max_s: float
     histogram_ns: Sequence[Sequence[int]]
+
+    def quantile(self, share: float) -> float:
+        """The smallest latency with at least that share of the operations at or below it, in
+        seconds; exact to 1/128."""
+        operations = sum(count for _, count in self.histogram_ns)
+        need = max(1, math.ceil(share * operations * (1 - 1e-12)))
+        seen = 0
+        for ns, count in self.histogram_ns:
+            seen += count
+            if seen >= need:
+                return min(ns / 1e9, self.max_s)
+        return self.max_s
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

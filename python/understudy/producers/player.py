@@ -1,6 +1,7 @@
 """The player (understudy-replay): plays a workload."""
 
 import hashlib
+import math
 from collections.abc import Iterator
 from functools import lru_cache
 from itertools import pairwise
@@ -32,6 +33,7 @@ from understudy.producers._reading import (
 )
 
 SCHEMA = "understudy/player/1"
+LAST_NS = (1 << 42) - 1  # of the last bucket, which all longer latencies are in
 ARM = "replica"
 
 
@@ -98,11 +100,23 @@ def _histogram_fault(latency: dict[str, Any]) -> str:
     pairs = latency["histogram_ns"]
     if any(before[0] >= after[0] for before, after in pairwise(pairs)):
         return "histogram_ns: expected ascending buckets"
+    if any(not _is_edge(ns) for ns, _ in pairs):
+        return "histogram_ns: expected buckets of HdrHistogram's layout"
     counted = sum(count for _, count in pairs)
     if counted != latency["count"]:
         return f"count: expected {counted}, as histogram_ns has them, found {latency['count']}"
-    shares = [latency[key] for key in ("p50_s", "p99_s", "p999_s", "max_s")]
-    return "" if shares == sorted(shares) else "p50_s, p99_s, p999_s, max_s: expected ascending"
+    known = Latency(**latency)
+    for key, share in (("p50_s", 0.5), ("p99_s", 0.99), ("p999_s", 0.999), ("max_s", 1)):
+        expected = known.quantile(share)
+        is_beyond = key == "max_s" and pairs[-1][0] == LAST_NS
+        if not is_beyond and not math.isclose(latency[key], expected, rel_tol=1e-6):
+            return f"{key}: expected {expected:.9g}, as histogram_ns has it, found {latency[key]}"
+    return ""
+
+
+def _is_edge(ns: int) -> bool:
+    """Is it the largest latency of a bucket? They are 128 in each power of two."""
+    return ns < 256 or (ns <= LAST_NS and (ns + 1) % (1 << (ns.bit_length() - 8)) == 0)
 
 
 def _repetition(row: dict[str, Any]) -> PlayedRepetition:

@@ -88,7 +88,7 @@ def _latencies(mark: Mark, run: Run, measurement: Measurement) -> Iterator[float
     assert mark.operation and mark.quantile, "of data calls"
     latency = latencies.of_operation(measurement, mark.operation, mark.stream or "")
     if latency is not None:
-        yield latencies.quantile(latency, mark.quantile)
+        yield latency.quantile(mark.quantile)
 
 
 def _quantile(

@@ -1,9 +1,8 @@
 """Latencies of several streams, repetitions or runs put together; docs/metrics.md defines them."""
 
-import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from understudy.contracts.measurement import Latency, Measurement, PlayedStream
 from understudy.judge.statistics.conditions import Condition
@@ -20,34 +19,17 @@ def merged(latencies: Iterable[Latency]) -> Latency | None:
     for latency in every:
         for ns, count in latency.histogram_ns:
             counts[ns] += count
-    max_s = max(latency.max_s for latency in every)
-    pairs = tuple(sorted(counts.items()))
-    return Latency(
+    together = Latency(
         count=sum(latency.count for latency in every),
         bytes=sum(latency.bytes for latency in every),
-        p50_s=_quantile(pairs, max_s, 0.5),
-        p99_s=_quantile(pairs, max_s, 0.99),
-        p999_s=_quantile(pairs, max_s, 0.999),
-        max_s=max_s,
-        histogram_ns=pairs,
+        p50_s=0,
+        p99_s=0,
+        p999_s=0,
+        max_s=max(latency.max_s for latency in every),
+        histogram_ns=tuple(sorted(counts.items())),
     )
-
-
-def quantile(latency: Latency, share: float) -> float:
-    """The smallest latency with at least that share of the operations at or below it, in seconds;
-    exact to 1/128."""
-    return _quantile(latency.histogram_ns, latency.max_s, share)
-
-
-def _quantile(pairs: Iterable[Iterable[int]], max_s: float, share: float) -> float:
-    ordered = [tuple(pair) for pair in pairs]
-    need = max(1, math.ceil(share * sum(count for _, count in ordered) * (1 - 1e-12)))
-    seen = 0
-    for ns, count in ordered:
-        seen += count
-        if seen >= need:
-            return min(ns / 1e9, max_s)
-    return max_s
+    p50_s, p99_s, p999_s = map(together.quantile, (0.5, 0.99, 0.999))
+    return replace(together, p50_s=p50_s, p99_s=p99_s, p999_s=p999_s)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,13 +60,13 @@ def kinds(measurement: Measurement, names: Collection[str]) -> list[str]:
 
 
 def of_operation(measurement: Measurement, operation: str, stream: str = "") -> Latency | None:
-    """Those of the data calls of a run, all repetitions together: of the streams with the
-    operation, or of the stream of that name."""
+    """Those of the data calls of a run, all repetitions together, reads between writes included:
+    of all streams, or of that name."""
     return merged(
         played.latency[operation]
         for repetition in measurement.repetitions
         for played in repetition.streams
         if isinstance(played, PlayedStream)
         and operation in played.latency
-        and (played.name == stream if stream else played.operation == operation)
+        and (not stream or played.name == stream)
     )
