@@ -163,7 +163,9 @@ def _step_faults(stream: Stream, step: Step, ranks: int) -> Iterator[Fault]:
             case Open():
                 opened = True
             case InTurn() if opened:
-                expected = "expected the open of the step in it, since ranks open one after the other"
+                expected = (
+                    "expected the open of the step in it, since ranks open one after the other"
+                )
                 yield f"{key}.in_turn", expected
             case Operate():
                 if instruction.kind in kinds and instruction.kind != last:
