@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import stat
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,9 @@ from understudy.paths import ROOT
 from understudy.reframe.bases import methods
 
 LISTED = "echo 'posix available'; echo 'hdf5 available, collective calls, hdf5 1.10.8'; "
-LISTED += "echo 'daos unavailable: no DAOS'; echo 'null available'"
+LISTED += "echo 'daos unavailable: no DAOS was found when this program was built'; "
+LISTED += "echo 'uring unavailable: a filter of system calls forbids io_uring'; "
+LISTED += "echo 'null available'"
 
 
 class Machine:
@@ -58,13 +61,22 @@ def test_the_basics_work(machine: Machine) -> None:
     assert findings["player"]["found"] == "methods posix, hdf5 (hdf5 1.10.8)"
     assert findings["player on 2 ranks"]["found"] == "9.9"
     assert findings["MPI"]["found"] == f"{machine.folder}/mpirun, mpirun 4.1.4"
-    assert findings["method daos"]["remedy"].startswith("no DAOS; ")
+    build, system = (findings[f"method {name}"]["remedy"] for name in ("daos", "uring"))
+    assert build.startswith("no DAOS was found when") and build.endswith("and build again")
+    said("filter-forbids-io-uring", system)
+    assert "build" not in system
     for name in ("IOR", "mdtest", "Darshan runtime", "Spack", "Lustre tools"):
         assert (
             findings[name]["found"] is None
             and findings[name]["remedy"]
             and findings[name]["serves"]
         )
+
+
+def test_a_method_that_a_build_lacks_says_so() -> None:
+    sources = [*ROOT.glob("proxies/methods/*.c"), *ROOT.glob("studies/*/methods/*.c")]
+    texts = [t for p in sources for t in re.findall(r'\.unavailable = "(.*)"', p.read_text())]
+    assert len(texts) > 3 and [t for t in texts if methods.BUILT not in t] == []
 
 
 def test_what_there_is_is_stated_with_its_version(

@@ -23,6 +23,8 @@ from understudy.release import version
 from understudy.tables import table
 
 SECONDS = 20  # for a program to state its version
+# Of a method that the player has and that this system does not let it use.
+USABLE = "the player has the method: no library is missing, the system has to allow it"
 REFRAME = (4, 10, 3), (4, 11)  # the oldest, and the first that is too new
 
 
@@ -243,11 +245,13 @@ def _player() -> Iterator[Finding]:
     )
     for name, (_, reason) in listed.items():
         if reason is not None:
+            in_build = methods.BUILT in reason
+            advice = "install the library and build again" if in_build else USABLE
             yield Finding(
                 name=f"method {name}",
                 installed=None,
                 serves=f"replays through {name}",
-                remedy=f"{reason}; install the library and build again",
+                remedy=f"{reason}; {advice}",
             )
 
 

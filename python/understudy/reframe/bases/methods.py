@@ -13,6 +13,7 @@ from understudy.reframe.session.session import exit_on_error
 PLAYER = "understudy-replay"
 MOVES_NO_BYTES = "null"
 AVAILABLE, UNAVAILABLE, NOT_FOR = "available", "unavailable: ", "not for "
+BUILT = "built"  # in the reason why a build of the player lacks a method; not in one of the system
 COLLECTIVE = "collective calls"
 
 
