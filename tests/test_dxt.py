@@ -259,6 +259,7 @@ def test_what_is_not_played_is_said(tmp_path: Path) -> None:
     add(run, "/s/a", 0, [(0, 1000, 1.0, 1.1)], **lacks)
     run.write("/s/text", 1_200_000, 2.0, module="STDIO", rank=0)
     text = notes_of(described(run, tmp_path))
+    said("requests-left-out", text)
     said("played-reads-writes-kib", text)
     said("played-stdio-file-mib", text)
     said("played-renames-time", text)

@@ -341,6 +341,18 @@ def test_i_o_time_of_an_application_is_told(tmp_path: Path, scaled: float) -> No
     assert any(re.match(f"{log.name}: .*s of I/O on ", line) for line in lines) == (scaled == 1)
 
 
+def test_requests_that_are_not_played_are_told_beside_the_verdict(tmp_path: Path) -> None:
+    plain = samples.per_process()
+    note = "500 of 502 requests (reads, writes and asynchronous ones) are not played."
+    lacks = replace(plain, source=replace(plain.source, notes=("Other.", note)))
+    samples.write(samples.result(lacks), tmp_path / "result.json")
+    whole = summary.summarize(*load(tmp_path))
+    lines = headline.headline(whole, file_system_speeds.places(whole.cases), None)
+    assert said("requests-left-out", "\n".join(lines), workload=plain.name)
+    other = replace(plain, source=replace(plain.source, notes=(f"{note} More.",)))
+    assert other.source.requests_left_out == ""
+
+
 def test_nothing_is_a_verdict_too() -> None:
     whole = summary.summarize([])
     assert whole.cases == () and headline.headline(whole, [], None) == ["No case was judged."]

@@ -179,12 +179,28 @@ class Scaling:
     from_ranks: int
 
 
+_REQUESTS = "requests (reads, writes and asynchronous ones) are not played"
+_REQUESTS_LEFT_OUT = re.compile(
+    rf"(?:[0-9][0-9,]* of [0-9][0-9,]*|An unknown number of) {re.escape(_REQUESTS)}\."
+)
+
+
+def requests_left_out(count: int = 0, total: int = 0) -> str:
+    """A note that so many of a program's requests are not played, or an unknown number of them."""
+    return f"{f'{count:,} of {total:,}' if total else 'An unknown number of'} {_REQUESTS}."
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
     format: str
     version: str = ""
     reader: str = ""
     notes: tuple[str, ...] = ()
+
+    @property
+    def requests_left_out(self) -> str:
+        """The note of `requests_left_out`; empty without one."""
+        return next(filter(_REQUESTS_LEFT_OUT.fullmatch, self.notes), "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

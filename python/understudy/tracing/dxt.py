@@ -20,6 +20,7 @@ from understudy.inference.log.trace_gaps import Ids, Kept, gaps
 from understudy.inference.steps.overlaps import CLOCK_S, depths
 from understudy.inference.steps.overwritten_files import passes_of
 from understudy.inference.table import ALL_RANKS
+from understudy.program.types import requests_left_out
 from understudy.tracing.files import File, Path, TracedCall
 from understudy.tracing.vocabulary import MAX_CALL_BYTES
 from understudy.units import plural, size
@@ -150,6 +151,9 @@ class TracedLog:
                 "file writes all of it from its begin on."
             )
         if self.gaps.calls or self.gaps.bytes:
+            moves = int(np.count_nonzero(np.isin(self._calls["kind"], (READ, WRITE))))
+            if self.gaps.calls:
+                yield requests_left_out(self.gaps.calls, self.gaps.calls + moves)
             yield (
                 f"Not played: {self.gaps.calls:,} reads and writes ({size(self.gaps.bytes)}) that "
                 f"POSIX counted and DXT lacks; record it again {MORE_MEMORY}."

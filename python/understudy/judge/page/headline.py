@@ -33,6 +33,7 @@ def headline(summary: Summary, rows: Sequence[PlaceRow], changes: Changes | None
         sentences = [f"Nothing here measured storage, but memory: {remedy}."]
     sentences += [f"{place} is {text}." for place, text in moved.items()]
     sentences += [
+        *_left_out(summary.cases),
         *_forecast(summary.cases, called),
         *([f"{summary.counts}."] if summary.counts else []),
     ]
@@ -69,6 +70,17 @@ def _changed(changes: Changes) -> Iterator[tuple[str, str]]:
         word = "slower" if slower >= faster else "faster"
         figures = f"{max(slower, faster)} of {plural(count, 'figure')}"
         yield place, f"{word} since {since} by {abs(change):.0%} ({figures})".replace("%", " %")
+
+
+def _left_out(cases: Sequence[Judged]) -> Iterator[str]:
+    """lammps: 500 of 502 requests … are not played."""
+    conditions = [case.verdict.condition for case in cases if case.verdict]
+    workloads = {condition.workload.name: condition.workload for condition in conditions}
+    texts = {name: workload.source.requests_left_out for name, workload in workloads.items()}
+    lacking = [f"{name}: {text}" for name, text in texts.items() if text]
+    yield from lacking[:SHOWN]
+    if more := lacking[SHOWN:]:
+        yield f"Of {plural(len(more), 'more workload')}, some requests are not played."
 
 
 def _forecast(cases: Sequence[Judged], called: Callable[[str], str]) -> Iterator[str]:
