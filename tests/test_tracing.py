@@ -243,23 +243,75 @@ def test_a_request_reads_what_is_there() -> None:
     assert processes.paths["/d/a"].bytes == 170
 
 
+def vectored(data: str, kind: str, sizes: tuple[int, ...], at: int, more: str = "") -> str:
+    """A request with a vector as strace 6.1 shows it: it takes the place of aio_nbytes, too."""
+    vectors = ", ".join(f'{{iov_base="", iov_len={n}}}' for n in sizes)
+    return REQUEST.format(data, kind, f"aio_buf=[{vectors}{more}]", at)
+
+
 def test_requests_of_other_kinds_are_called_or_named() -> None:
-    vector = 'aio_buf=[{iov_base="", iov_len=30}, {iov_base="", iov_len=12}], aio_nbytes=2'
-    vectors = [REQUEST.format("0", "PWRITEV", vector, at) for at in (0, 42)]
+    vectors = [vectored("0", "PWRITEV", (30, 12), at) for at in (0, 42)]
+    reads = vectored("3", "PREADV", (4096,), 0).replace('""', "0x5617ff921000")
     syncs = [REQUEST.format(n, "FDSYNC", 'aio_buf="", aio_nbytes=0', 0) for n in (1, 2)]
-    text = opened("a", "O_RDWR|O_CREAT") + BEGUN.format(2, 3, ", ".join(vectors) + ", ...", 3)
+    text = opened("a", "O_RDWR|O_CREAT") + BEGUN.format(2, 3, ", ".join([*vectors, reads]), 3)
     text += BEGUN.format(2.1, 2, ", ".join(syncs), 2) + "7 2.2 io_destroy(0x7f) = 0 <0.000001>\n"
     processes = traced(text)
-    assert kinds(processes) == ["open", "write", "write", "sync", "sync", "wait"]
-    assert [c.row.get("bytes") for c in processes.system_calls][1:3] == [42, 42]
-    assert processes.left_out == {"requests of io_submit that the trace cuts off": 1}
+    assert kinds(processes) == ["open", "write", "write", "read", "sync", "sync", "wait"]
+    assert [c.row.get("bytes") for c in processes.system_calls][1:4] == [42, 42, 4096]
+    assert processes.damaged == 0
 
 
-def test_damaged_requests_are_named() -> None:
-    for line in ("io_submit(0x7f, 1, [{}]) = 1", "io_getevents(0x7f, 1, 1, [x], NULL) = 1"):
-        text = opened("a", "O_RDWR|O_CREAT") + submitted(2, "PWRITE", ("0", 10, 0))
-        processes = traced(text + f"7 3.0 {line} <0.000001>\n")
+def test_requests_that_strace_cuts_off_are_counted_with_a_remedy() -> None:
+    """It shows as many entries of a list as -s has letters, of vectors, too."""
+    requests = [vectored("0", "PWRITEV", (10,), 0), vectored("0", "PWRITEV", (10,), 10, ", ...")]
+    text = opened("a", "O_RDWR|O_CREAT")
+    text += BEGUN.format(2, 64, ", ".join([*requests, "..."]), 64)
+    text += ENDED.format(3, ", ".join([EVENT.format("0", 10), "..."]), 64)
+    text += submitted(4, "PWRITE", ("0", 10, 20)) + ended(5, ("0", 10))
+    processes = traced(text)
+    writes = [call.row for call in processes.system_calls][1:]
+    write = {"call": "write", "of": 0, "bytes": 10}
+    assert writes == [write | {"at": 0, "depth": 64}, {"call": "wait"}, write | {"at": 20}]
+    notes = "\n".join(processes.unseen())
+    said("requests-left-out", notes, count=63, total=65)
+    said("requests-cut", notes, count=63)
+    said("ends-cut", notes, count=63)
+
+
+def test_damaged_requests_are_counted() -> None:
+    """Each of a line, and the other ones of it are calls."""
+    text = opened("a", "O_RDWR|O_CREAT") + submitted(2, "PWRITE", ("0", 10, 0))
+    requests = ", ".join([*15 * ["{}"], vectored("0", "PWRITEV", (9,), 0)])
+    for line, damaged, writes in (
+        (f"io_submit(0x7f, 16, [{requests}]) = 16", 15, 2),
+        ("io_submit(0x7f, 16, 0x7ffc) = 16", 16, 1),
+    ):
+        processes = traced(f"{text}7 3.0 {line} <0.000001>\n")
+        assert kinds(processes).count("write") == writes
+        share, note = processes.unseen()
+        said("requests-left-out", share, count=damaged, total=damaged + writes)
+        said("requests-damaged", note, count=damaged)
+        assert not processes.left_out["lines that are damaged"]
+
+
+def test_damaged_lines_of_requests_are_named() -> None:
+    text = opened("a", "O_RDWR|O_CREAT") + submitted(2, "PWRITE", ("0", 10, 0))
+    for line in ("io_submit(0x7f, 1, [{}]) = 2", "io_getevents(0x7f, 1, 1, [x], NULL) = 1"):
+        processes = traced(f"{text}7 3.0 {line} <0.000001>\n")
         assert processes.left_out == {"lines that are damaged": 1}
+
+
+def test_requests_that_no_call_ends_are_not_all_in_flight() -> None:
+    """Programs such as QEMU see their ends in memory that they share with the kernel."""
+    each = "".join(submitted(2 + k, "PWRITE", ("0", 10, 10 * k)) for k in range(20))
+    text = opened("a", "O_RDWR|O_CREAT")
+    processes = traced(text + each)
+    assert not any("depth" in call.row for call in processes.system_calls)
+    said("no-call-ends", next(left_out(processes.left_out)))
+    pairs = [("0", 10, 0), ("0", 10, 10)]
+    processes = traced(text + submitted(2, "PWRITE", *pairs) + submitted(3, "PWRITE", *pairs))
+    assert [call.row.get("depth") for call in processes.system_calls] == [None, *4 * [2], None]
+    assert kinds(processes)[-1] == "wait" and processes.requests.unended == 4
 
 
 def test_reads_of_threads_at_a_time_are_in_flight() -> None:
@@ -293,12 +345,61 @@ def test_requests_that_a_trace_does_not_show_are_counted(tmp_path: Path) -> None
     workload = strace.read(path)
     assert workload.bytes == 0 and workload.source is not None
     assert said("io-uring-requests", " ".join(workload.source.notes), count=32)
+    said("requests-left-out", workload.source.requests_left_out, count=32, total=32)
     alone = tmp_path / "a.strace"
     alone.write_text(
         "7 1.0 io_uring_setup(8, {flags=IORING_SETUP_SQPOLL, sq_entries=8}) = 6 <0.000001>\n"
     )
     with raises(UnderstudyError, "io-uring-polled"):
         strace.read(alone)
+    with raises(UnderstudyError, "requests-unknown"):
+        strace.read(alone)
+
+
+BATCH = """
+import ctypes, os, platform, sys
+libc = ctypes.CDLL(None, use_errno=True)
+fd = os.open("a", os.O_RDWR | os.O_CREAT)
+data = ctypes.create_string_buffer(8)
+context = ctypes.c_ulong()
+setup, submit, events_of = (206, 209, 208) if platform.machine() == "x86_64" else (0, 2, 4)
+assert libc.syscall(setup, 128, ctypes.byref(context)) == 0
+
+
+class Request(ctypes.Structure):
+    _fields_ = [
+        ("data", ctypes.c_uint64), ("key", ctypes.c_uint64), ("kind", ctypes.c_uint16),
+        ("priority", ctypes.c_int16), ("fd", ctypes.c_uint32), ("buf", ctypes.c_uint64),
+        ("nbytes", ctypes.c_uint64), ("offset", ctypes.c_int64), ("more", ctypes.c_uint64 * 2),
+    ]
+
+
+class Vector(ctypes.Structure):
+    _fields_ = [("base", ctypes.c_void_p), ("bytes", ctypes.c_size_t)]
+
+
+vectors = (Vector * 60)(*60 * [Vector(ctypes.addressof(data), 8)])
+address = ctypes.addressof(vectors)
+requests = [Request(0, 0, 8, 0, fd, address, 60, 480 * k) for k in range(100)]
+pointers = (ctypes.c_void_p * 100)(*map(ctypes.addressof, requests))
+count = ctypes.c_long(100)
+assert libc.syscall(submit, context, count, pointers) == 100
+events = ctypes.create_string_buffer(32 * 100)
+assert libc.syscall(events_of, context, count, count, events, None) == 100
+"""
+
+
+def test_many_requests_of_a_call_are_recorded_whole(tmp_path: Path) -> None:
+    """strace would cut lists of requests, of vectors and of ends at 40 entries."""
+    need("strace", "ptrace")
+    trace = tmp_path / "a.strace"
+    command = ["understudy", "record", "-o", str(trace), "--", sys.executable, "-c", BATCH]
+    subprocess.run(command, cwd=tmp_path, check=True)
+    workload = strace.read(trace)
+    (step,) = workload.streams[0].steps
+    assert step.calls is not None and workload.source is not None
+    assert step.calls.sizes("write") == {480: 100}
+    assert workload.source.requests_left_out == "", workload.source.notes
 
 
 def test_contents_and_arguments_are_not_kept() -> None:

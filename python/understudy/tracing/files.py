@@ -181,6 +181,14 @@ class TracedCalls:
         )
 
     @property
+    def moves(self) -> int:
+        """How many of them are reads and writes."""
+        kinds = np.array(
+            [call.row["call"] in ("read", "write") for call in self._firsts], np.bool_
+        )
+        return int(np.count_nonzero(kinds[np.array(self._of, np.uint32)]))
+
+    @property
     def ranks(self) -> set[int]:
         """Those that made calls."""
         return {call.rank for call in self._firsts}

@@ -29,12 +29,17 @@ class _Rank:
     requests: list[Request] = field(default_factory=list)
     period: "array[int]" = field(default_factory=lambda: array("Q"))
     most: int = 0
+    batch: int = 0  # the most that one call submitted
+    ends: bool = False  # calls have ended some
 
 
 class Requests:
-    """Requests in flight of each rank. Once none is, those since then state how many were."""
+    """Requests in flight of each rank. Once none is, those since then state how many were. A
+    program can see their ends in memory, without a call: then they state how many the same call
+    submitted."""
 
     def __init__(self, calls: TracedCalls) -> None:
+        self.unended = 0  # on files that count, of which no call says how many were in flight
         self._calls = calls
         self._ranks: dict[int, _Rank] = {}
 
@@ -46,6 +51,11 @@ class Requests:
             here.period.append(request.index)
         here.most = max(here.most, len(here.requests))
 
+    def batch(self, rank: int, count: int) -> None:
+        """Note that one call has submitted so many."""
+        here = self._ranks.setdefault(rank, _Rank())
+        here.batch = max(here.batch, count)
+
     def end(self, rank: int, data: str, moved: int) -> Request | None:
         """The request that ended: that with these data, or the first with so many bytes."""
         here = self._ranks.get(rank, _Rank())
@@ -54,6 +64,7 @@ class Requests:
         some = [r for r in here.requests if r.data == data] or here.requests
         request = next((r for r in some if r.asked == moved), some[0])
         here.requests.remove(request)
+        here.ends = True
         if not here.requests:
             self._close(here)
         return request
@@ -66,11 +77,13 @@ class Requests:
                 self._close(here)
 
     def _close(self, here: _Rank) -> None:
-        if here.most > 1 and here.period:
+        most = here.most if here.ends else min(here.most, here.batch)
+        self.unended += len(here.period) if most < here.most else 0
+        if most > 1 and here.period:
             for index in here.period:
-                self._calls.change(index, depth=min(here.most, MAX_DEPTH))
+                self._calls.change(index, depth=min(most, MAX_DEPTH))
             self._calls.wait_behind(len(self._calls) - 1, self._calls[here.period[0]].rank)
-        here.period, here.most = array("Q"), 0
+        here.period, here.most, here.batch, here.ends = array("Q"), 0, 0, False
 
 
 def overlap(calls: TracedCalls, resolution_s: float) -> int:

@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 from typing import Any
 
+from understudy.inference.steps.overlaps import MAX_DEPTH
+from understudy.program.types import requests_left_out
 from understudy.tracing.files import (
     Descriptor,
     File,
@@ -39,6 +41,8 @@ from understudy.tracing.vocabulary import (
 from understudy.units import plural
 
 Row = dict[str, Any]
+CUT = "..."  # which ends a list of which strace shows the first entries
+WHOLE = "strace -v writes them whole, as understudy record does"
 
 
 class Processes:
@@ -56,6 +60,8 @@ class Processes:
         self.requests = Requests(self.system_calls)
         self.hidden = 0  # requests of io_uring
         self.polled = 0  # queues of io_uring that take requests without a call
+        self.cut = self.cut_ends = 0  # requests of io_submit, and their ends, that strace cut off
+        self.damaged = 0  # requests of io_submit that cannot be read
         self.files: list[File] = []
         self.left_out: Counter[str] = Counter()
         # Bytes read and written of files of other directories.
@@ -108,6 +114,9 @@ class Processes:
             except (IndexError, KeyError, OverflowError, ValueError):
                 self.left_out["lines that are damaged"] += 1
         self.requests.end_all()
+        if self.requests.unended:
+            what = "requests of io_submit that no call ends, as in flight with those of their call"
+            self.left_out[what] += self.requests.unended
         threads = overlap(self.system_calls, self.clock_s)
         if threads:
             self.left_out["reads and writes of threads at a time, as calls in flight"] += threads
@@ -483,13 +492,30 @@ class Processes:
         """io_submit: requests that are begun."""
         if line.result is None or line.result < 1:
             return
-        rows = split(arguments[2].strip()[1:-1])[: line.result]
-        requests = [dict(_keys(text)) for text in rows if text.startswith("{")]
-        if len(requests) < line.result:
-            more = line.result - len(requests)
-            self.left_out["requests of io_submit that the trace cuts off"] += more
-        for keys in requests:
-            self._begin_request(process, line, keys)
+        if line.result > number(arguments[1]):
+            raise ValueError(f"{line.result} of {arguments[1]} requests")
+        listed = arguments[2].startswith("[")
+        texts = split(arguments[2][1:-1])[: line.result] if listed else []
+        for text in texts:
+            if text == CUT:
+                continue
+            try:
+                self._begin_request(process, line, dict(_keys(text)))
+            except (KeyError, OverflowError, ValueError):
+                self.damaged += 1
+                self._begin_other(process)
+        missing = line.result - sum(text != CUT for text in texts)
+        if listed:
+            self.cut += missing
+        else:
+            self.damaged += missing
+        for _ in range(min(missing, MAX_DEPTH)):
+            self._begin_other(process)
+        self.requests.batch(process.rank, line.result)
+
+    def _begin_other(self, process: Process, data: str = "") -> None:
+        """Note a request that moves no bytes of files that count, as far as the trace tells."""
+        self.requests.begin(process.rank, Request(None, data, 0, id(process)), moves=False)
 
     def _begin_request(self, process: Process, line: Line, keys: dict[str, str]) -> None:
         kind = keys["aio_lio_opcode"].removeprefix("IOCB_CMD_")
@@ -500,16 +526,21 @@ class Processes:
                 row: Row = {"call": "sync", "of": descriptor.handle}
                 row |= {"data_only": True} if kind == "FDSYNC" else {}
                 self._add(process, line, row, file=descriptor.opened.file)
-            self.requests.begin(process.rank, Request(None, data, 0, id(process)), moves=False)
+            self._begin_other(process, data)
             return
         if not kind.startswith(("PREAD", "PWRITE")):
             self.left_out[f"io_submit of {kind}"] += 1
-            self.requests.begin(process.rank, Request(None, data, 0, id(process)), moves=False)
+            self._begin_other(process, data)
             return
-        asked = number(keys["aio_nbytes"])
-        if kind.endswith("V"):
-            texts = keys["aio_buf"].split("iov_len=")[1:]
-            asked = sum(number(text.split("}")[0].split(",")[0]) for text in texts)
+        if kind.endswith("V"):  # strace shows the vector in the place of both
+            vector = split(keys["aio_buf"][1:-1])
+            if vector[-1] == CUT:
+                self.cut += 1
+                self._begin_other(process, data)
+                return
+            asked = sum(number(dict(_keys(text))["iov_len"]) for text in vector)
+        else:
+            asked = number(keys["aio_nbytes"])
         reads, index = kind.startswith("PREAD"), None
         if descriptor is None:
             self.moved_elsewhere(path_of(keys["aio_fildes"]) or "", not reads, asked)
@@ -524,7 +555,10 @@ class Processes:
         """io_getevents: requests that have ended."""
         if line.result is None or line.result < 1:
             return
-        for text in split(arguments[3].strip()[1:-1])[: line.result]:
+        texts = split(arguments[3].strip()[1:-1])[: line.result]
+        for text in texts:
+            if text == CUT:
+                continue
             keys = dict(_keys(text))
             moved = _signed(keys["res"])
             request = self.requests.end(process.rank, keys.get("data", "0"), moved)
@@ -539,6 +573,11 @@ class Processes:
                 self.system_calls.change(request.index, moved=moved)
             if reads and call.file is not None:
                 self._found(call.file, call.row["at"] + moved, moved)
+        if CUT in texts:
+            cut = line.result - sum(text != CUT for text in texts)
+            self.cut_ends += cut
+            for _ in range(min(cut, MAX_DEPTH)):
+                self.requests.end(process.rank, "", -1)
 
     def _destroy(self, process: Process, line: Line, arguments: list[str]) -> None:
         """io_destroy waits for all requests."""
@@ -552,7 +591,11 @@ class Processes:
             self.hidden += line.result
 
     def unseen(self) -> Iterator[str]:
-        """Notes on requests that a trace of system calls does not show."""
+        """Notes on requests that the trace does not show, their share of all first."""
+        if self.polled:
+            yield requests_left_out()
+        elif lost := self.hidden + self.cut + self.damaged:
+            yield requests_left_out(lost, lost + self.system_calls.moves)
         if self.hidden:
             yield (
                 f"Not played: io_uring_enter submitted {plural(self.hidden, 'request')} that a "
@@ -562,6 +605,18 @@ class Processes:
             yield (
                 f"Not played: what {plural(self.polled, 'queue')} of io_uring took without a call "
                 "(IORING_SETUP_SQPOLL), which a trace of system calls does not show."
+            )
+        if self.cut:
+            yield (
+                f"Not played: {plural(self.cut, 'request')} of io_submit that strace has cut off; "
+                f"{WHOLE}."
+            )
+        if self.damaged:
+            yield f"Not played: {plural(self.damaged, 'request')} of io_submit that are damaged."
+        if self.cut_ends:
+            yield (
+                f"Assumed: {plural(self.cut_ends, 'request')} of io_submit, whose ends strace has "
+                f"cut off, moved all that was asked, the first submitted first; {WHOLE}."
             )
 
     def _seek(self, process: Process, line: Line, arguments: list[str]) -> None:

@@ -19,6 +19,8 @@ from understudy.tracing import darshan_runtime
 from understudy.tracing.vocabulary import RANKS
 
 CALLS = "trace=%file,%desc,%process,io_submit,io_getevents,?io_pgetevents,io_destroy"
+# What strace does not cut: ranks in environments, and lists of requests and their ends.
+WHOLE = "abbrev=!execve,io_submit,io_getevents,?io_pgetevents"
 # Strings are cut to so many characters: those that tell the rank of a process are shorter.
 STRING = 40
 _EXEC = re.compile(
@@ -142,7 +144,7 @@ def _is_whole(raw: Path) -> bool:
 
 _OPTIONS = (
     *("-f", "-ttt", "-T", "-y", "-s", str(STRING), "--seccomp-bpf"),
-    *("-e", CALLS, "-e", "abbrev=!execve"),
+    *("-e", CALLS, "-e", WHOLE),
 )
 
 
