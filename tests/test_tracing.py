@@ -328,6 +328,20 @@ def test_reads_of_threads_at_a_time_are_in_flight() -> None:
     depths = [call.row.get("depth", 1) for call in processes.system_calls]
     assert depths == [1, 2, 2, 2, 2, 2, 2, 2, 1]
     assert processes.left_out == {"reads and writes of threads at a time, as calls in flight": 7}
+    assert list(processes.unseen()) == []
+
+
+def test_threads_that_overlap_now_and_then_say_how_much() -> None:
+    """Of an average nearer to 1 than to 2, calls state no depth."""
+    text = opened("a", "O_RDONLY") + THREAD
+    starts = [2.0, 2.0, 2.0, 4.0, 6.0, 8.0, 10.0]
+    lines = [
+        f"{7 + k % 2} {t} pread64(3</d/a>, ..., 8, {{8 * k}}) = 8" for k, t in enumerate(starts)
+    ]
+    processes = traced(text + "".join(f"{line} <1.000000>\n" for line in lines))
+    assert not any("depth" in call.row for call in processes.system_calls)
+    (note,) = processes.unseen()
+    assert said("threads-overlap", note, count=7, average="1.40", maximum=3)
 
 
 def test_calls_that_follow_each_other_are_not_in_flight() -> None:

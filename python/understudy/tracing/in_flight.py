@@ -3,11 +3,11 @@ reads and writes of threads, whose times overlap.
 """
 
 from array import array
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from understudy.inference.steps.overlaps import MAX_DEPTH, depths
+from understudy.inference.steps.overlaps import MAX_DEPTH, averages, depths, maximum
 from understudy.tracing.files import TracedCalls
 
 
@@ -86,14 +86,31 @@ class Requests:
         here.period, here.most, here.batch, here.ends = array("Q"), 0, 0, False
 
 
-def overlap(calls: TracedCalls, resolution_s: float) -> int:
+@dataclass(frozen=True, slots=True)
+class Overlap:
+    """Reads and writes of threads: how many state how many are in flight, and of the rank whose
+    others overlap the most, how many these are, and how many of them are in flight, on average and
+    at most."""
+
+    stated: int = 0
+    others: int = 0
+    average: float = 1.0
+    maximum: int = 1
+
+
+def overlap(calls: TracedCalls, resolution_s: float) -> Overlap:
     """Let reads and writes of a rank with places of their own state how many overlap, between its
-    other calls; the number of these."""
-    changed = 0
+    other calls, on average: those of which it is nearer to 1 state none."""
+    all_ranks = Overlap()
     for indices, parts in calls.placed():
-        each = depths(*calls.times(indices), parts, resolution_s)
-        some = np.flatnonzero(each > 1)
-        changed += len(some)
+        begin_s, end_s = calls.times(indices)
+        each = depths(begin_s, end_s, parts, resolution_s)
+        some, rest = np.flatnonzero(each > 1), np.flatnonzero(each == 1)
         for k in some.tolist():
             calls.change(int(indices[k]), depth=int(each[k]))
-    return changed
+        all_ranks = replace(all_ranks, stated=all_ranks.stated + len(some))
+        times = begin_s[rest], end_s[rest]
+        if (most := maximum(*times, resolution_s)) > all_ranks.maximum:
+            mean = averages(*times, np.zeros(len(rest), np.int64), resolution_s)[0]
+            all_ranks = replace(all_ranks, others=len(rest), average=float(mean), maximum=most)
+    return all_ranks

@@ -23,7 +23,7 @@ from understudy.tracing.files import (
     TracedCall,
     TracedCalls,
 )
-from understudy.tracing.in_flight import Request, Requests, overlap
+from understudy.tracing.in_flight import Overlap, Request, Requests, overlap
 from understudy.tracing.lines import Line, number, path_of, split, unquoted
 from understudy.tracing.vocabulary import (
     ADVICE,
@@ -61,6 +61,7 @@ class Processes:
         self.hidden = 0  # requests of io_uring
         self.polled = 0  # queues of io_uring that take requests without a call
         self.cut = self.cut_ends = 0  # requests of io_submit, and their ends, that strace cut off
+        self.threads = Overlap()
         self.damaged = 0  # requests of io_submit that cannot be read
         self.files: list[File] = []
         self.left_out: Counter[str] = Counter()
@@ -117,9 +118,10 @@ class Processes:
         if self.requests.unended:
             what = "requests of io_submit that no call ends, as in flight with those of their call"
             self.left_out[what] += self.requests.unended
-        threads = overlap(self.system_calls, self.clock_s)
-        if threads:
-            self.left_out["reads and writes of threads at a time, as calls in flight"] += threads
+        self.threads = overlap(self.system_calls, self.clock_s)
+        if self.threads.stated:
+            what = "reads and writes of threads at a time, as calls in flight"
+            self.left_out[what] += self.threads.stated
 
     @property
     def unended(self) -> int:
@@ -591,7 +593,8 @@ class Processes:
             self.hidden += line.result
 
     def unseen(self) -> Iterator[str]:
-        """Notes on requests that the trace does not show, their share of all first."""
+        """Notes on requests that the trace does not show, their share of all first, and on what
+        is in flight and not played so."""
         if self.polled:
             yield requests_left_out()
         elif lost := self.hidden + self.cut + self.damaged:
@@ -617,6 +620,12 @@ class Processes:
             yield (
                 f"Assumed: {plural(self.cut_ends, 'request')} of io_submit, whose ends strace has "
                 f"cut off, moved all that was asked, the first submitted first; {WHOLE}."
+            )
+        if self.threads.others:
+            yield (
+                f"Played one at a time: {self.threads.others:,} reads and writes of a "
+                f"rank's threads, of which {self.threads.average:.2f} are in flight on average, "
+                f"{self.threads.maximum} at most."
             )
 
     def _seek(self, process: Process, line: Line, arguments: list[str]) -> None:

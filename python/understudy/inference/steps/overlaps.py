@@ -17,12 +17,17 @@ HOW = "calls of a rank that overlap in the DXT segments, on average"
 
 
 def depths(begin_s: Any, end_s: Any, parts: Any, resolution_s: float) -> Any:
-    """How many calls of a rank are in flight (i8 [n]), for their times (f8 [n] each) and the part
-    of the list that each is in (i8 [n], ascending): the average, rounded, over the time that the
-    calls of the part cover; 1: no more than that. What overlaps by less than the resolution of
-    the clock does not."""
+    """How many calls of a rank are in flight (i8 [n]): `averages`, rounded."""
+    held = averages(begin_s, end_s, parts, resolution_s)
+    return np.clip(np.rint(held), 1, MAX_DEPTH).astype(np.int64)
+
+
+def averages(begin_s: Any, end_s: Any, parts: Any, resolution_s: float) -> Any:
+    """How many calls of a rank are in flight (f8 [n]), for their times (f8 [n] each) and the part
+    of the list that each is in (i8 [n], ascending): the average over the time that the calls of
+    the part cover. What overlaps by less than the resolution of the clock does not."""
     if not len(begin_s):
-        return np.zeros(0, np.int64)
+        return np.zeros(0)
     order = np.lexsort([begin_s, parts])
     begins, of = begin_s[order], parts[order]
     ends = np.maximum(end_s - resolution_s, begin_s)[order]
@@ -35,10 +40,16 @@ def depths(begin_s: Any, end_s: Any, parts: Any, resolution_s: float) -> Any:
     covered = np.add.reduceat(np.maximum(ends - np.maximum(begins, before), 0), first)
     spent = np.add.reduceat(ends - begins, first)
     held = np.divide(spent, covered, out=np.ones(len(first)), where=covered > 0)
-    each = np.clip(np.rint(held), 1, MAX_DEPTH).astype(np.int64)
-    in_flight = np.ones(len(order), np.int64)
-    in_flight[order] = each[which]
+    in_flight = np.ones(len(order))
+    in_flight[order] = held[which]
     return in_flight
+
+
+def maximum(begin_s: Any, end_s: Any, resolution_s: float) -> int:
+    """How many calls are in flight at once at most, with the clock of `averages`."""
+    times = np.concatenate([np.maximum(end_s - resolution_s, begin_s), begin_s])
+    steps = np.repeat([-1, 1], len(begin_s))
+    return int(np.cumsum(steps[np.lexsort([steps, times])]).max(initial=0))
 
 
 def learn(draft: Draft, trace: Callable[[int, str, bool], Segments | None]) -> None:
