@@ -17,6 +17,7 @@ from tests.support.said import raises, said
 from tests.test_accept import STORAGE, finding
 from understudy import producers
 from understudy.cli import main
+from understudy.contracts import run as runs
 from understudy.contracts import workload
 from understudy.contracts.measurement import Latency
 from understudy.contracts.run import Identity, Place, Run
@@ -255,3 +256,23 @@ def test_the_page_has_a_table_of_them(tmp_path: Path) -> None:
     (table,) = [part for part in html.split("<details>") if "Latencies of data calls (" in part]
     repetitions = len(json.loads((tmp_path / "0.json").read_text())["repetitions"])
     assert f">{2 * 100 * repetitions}<" in table and "7.00 ms" in table and "2.0" in table
+
+
+def test_compare_says_that_latencies_are_not_compared(tmp_path: Path) -> None:
+    for side in ("before", "after"):
+        for night in range(2):
+            row = measured([1_000_000 + 1000 * night + 9 * len(side)] * 100)
+            folder = tmp_path / side / str(night)
+            folder.mkdir(parents=True)
+            run = producers.record(
+                results.write(row, folder / "result.json"),
+                place=Place(system="star", partition="disk"),
+                identity=Identity(session=f"{side}-{night}", case="Replay"),
+            )
+            (folder / "result.json").unlink()
+            runs.write(folder / "run.json", run)
+    both = str(tmp_path / "before"), str(tmp_path / "after")
+    assert said("compare-latencies", text_of("compare", *both))
+    refused = text_of("compare", *both, "--metric", "write_latency_p99", status=2)
+    assert said("compare-no-samples", refused)
+    assert "latencies are not" not in text_of("compare", *both, "--metric", "write_latency_p99_s")

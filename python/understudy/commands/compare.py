@@ -215,8 +215,14 @@ def compare(
             f"{before} and {after} share {len(shared)} runs, such as {min(shared)}: "
             "expected two separate sets"
         )
+    ended = [row for row in first + second if row.failure is None]
+    if metrics and ended and not any(row.samples for row in ended):
+        raise UnderstudyError(f"--metric {', '.join(metrics)}: no run has such samples")
     comparison = comparing.compare(first, second, past, rule, differ, night_h)
-    return replace(comparison, unread=tuple(unread))
+    notes = comparison.notes
+    if not metrics and any(row.has_latencies for row in ended):
+        notes += ("latencies are not compared: --metric write_latency_p99_s does",)
+    return replace(comparison, unread=tuple(unread), notes=notes)
 
 
 def shown(value: float, verdict: Verdict) -> str:

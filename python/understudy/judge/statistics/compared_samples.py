@@ -80,6 +80,7 @@ class Row:
     run: str = ""
     key: str = ""  # equal for copies of one run
     whole: str = ""  # the condition with the keys that may differ
+    has_latencies: bool = False  # of data calls
 
 
 def read(
@@ -109,6 +110,8 @@ def read(
     sql = f"SELECT number, stream, metric FROM samples WHERE {of} AND metric IN (?, ?)"
     for number, stream, metric in index.connection.execute(sql, (*where[1], *OPERATIONS)):
         operations.setdefault(number, {})[stream] = OPERATIONS[metric]
+    sql = f"SELECT DISTINCT number FROM samples WHERE {of} AND metric LIKE '%_latency_p99_s'"
+    timed = {number for (number,) in index.connection.execute(sql, where[1])}
     reduced: dict[str, str] = {}
     rows = []
     for values_ in index.select(COLUMNS, *where):
@@ -132,6 +135,7 @@ def read(
                 operations=operations.get(row["number"], {}),
                 run=row["run"],
                 key=row["key"],
+                has_latencies=row["number"] in timed,
             )
         )
     return rows
