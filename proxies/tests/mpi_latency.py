@@ -189,8 +189,14 @@ def compare_seconds(result: Json, lines: list[Json]) -> None:
                 equal(sum(x["bytes"] for x in of), row["bytes"], f"{key}: bytes")
                 equal(max(x["max_s"] for x in of), row["max_s"], f"{key}: maximum")
                 for x in of:
-                    equal((x["interval_s"], x["bytes_per_s"]), (1.0, x["bytes"]), f"{key}: rate")
-                    expect(0 < x["p50_s"] <= x["p99_s"] <= x["max_s"], f"{key}: {x}")
+                    off = x["bytes_per_s"] * x["interval_s"] - x["bytes"]
+                    expect(abs(off) <= 1e-6 * x["bytes"], f"{key}: rate: {x}")
+                    shares = [x[share] for share in ("p50_s", "p99_s", "p999_s", "max_s")]
+                    expect(shares[0] > 0 and shares == sorted(shares), f"{key}: {x}")
+                equal({x["interval_s"] for x in of[:-1]} | {1.0}, {1.0}, f"{key}: intervals")
+                ends = [p["last_end_s"] for d in stream_["dumps"] for p in d["phases"]]
+                last = of[-1]["time_s"] + of[-1]["interval_s"]
+                expect(of[-1]["time_s"] < last <= max(ends) + 1e-3, f"{key}: {last} of {ends}")
 
 
 def tells_them_in_between(player: Player) -> None:

@@ -20,7 +20,7 @@ struct und_latency {
     uint64_t counts[UND_LATENCY_BUCKETS];
     uint64_t most_ns;
     int64_t bytes;             /* that the operations moved */
-    uint64_t due;              /* ticks at which the series goes on */
+    uint64_t due, last;        /* ticks at which the series goes on, and at which the last operation ended */
     struct und_series *series; /* the same over time; NULL: not noted */
 };
 
@@ -90,6 +90,7 @@ static inline void und_latency_add(struct und_latency *latency, uint64_t begin, 
     if (end >= latency->due)
         und_series_next(latency);
     latency->bytes += bytes;
+    latency->last = end;
     und_latency_note(latency, end > begin ? end - begin : 0);
 }
 

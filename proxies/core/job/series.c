@@ -13,8 +13,10 @@ struct part {
 };
 
 struct und_series {
-    double zero, seconds;      /* the start, and an interval's */
-    int64_t at;                /* interval in hand; -1: none */
+    double zero, seconds; /* the start, and an interval's */
+    int64_t at;           /* interval in hand; -1: none */
+    double now_s;         /* when it came in hand, and the ticks then */
+    uint64_t ticks;
     struct part *parts;        /* [UND_SERIES_INTERVALS] */
     struct und_latency before; /* the histogram as it was when the interval began */
 };
@@ -111,6 +113,8 @@ void und_series_next(struct und_latency *latency)
         at = (int64_t)(now_s / series->seconds);
     }
     series->at = at > series->at ? at : series->at;
+    series->now_s = now_s;
+    series->ticks = ticks;
     const double left_s = (double)(series->at + 1) * series->seconds - now_s;
     latency->due = ticks + (uint64_t)(left_s * 1e9 * 65536 / (double)und_ticks.ns);
 }
@@ -151,11 +155,27 @@ void und_series_read(const struct und_series *series, int64_t interval, struct u
         sums->counts[b] = part->counts[b];
 }
 
-void und_series_merge(struct und_series *series, MPI_Comm comm, und_take_interval *take, void *taker)
+/* The seconds of the last interval, which ends with the last operation. */
+static double until(const struct und_interval *interval, double end_s)
+{
+    const double seconds = end_s - interval->begin_s;
+    return seconds > 0 && seconds < interval->seconds ? seconds : interval->seconds;
+}
+
+/* When the last operation ended. */
+static double end_of(const struct und_latency *latency)
+{
+    const struct und_series *series = latency->series;
+    const int64_t since = (int64_t)(latency->last - series->ticks); /* below 0: that is where the interval began */
+    return series->now_s + (double)since * (double)und_ticks.ns / 65536e9;
+}
+
+void und_series_merge(struct und_latency *latency, MPI_Comm comm, und_take_interval *take, void *taker)
 {
     static const char failed[] = "cannot add the time series of ranks";
     struct und_interval sums;
-    double longest_s;
+    struct und_series *series = latency->series;
+    double longest_s, end_s = end_of(latency);
     int64_t last;
     int rank;
     MPI_Comm_rank(comm, &rank);
@@ -163,6 +183,7 @@ void und_series_merge(struct und_series *series, MPI_Comm comm, und_take_interva
     while (series->seconds < longest_s)
         und_series_double(series);
     UND_MPI(MPI_Allreduce(&series->at, &last, 1, MPI_INT64_T, MPI_MAX, comm), failed);
+    UND_MPI(MPI_Allreduce(MPI_IN_PLACE, &end_s, 1, MPI_DOUBLE, MPI_MAX, comm), failed);
     for (int64_t i = 0; i <= last; ++i) {
         und_series_read(series, i, &sums);
         UND_MPI(MPI_Reduce(rank == 0 ? MPI_IN_PLACE : sums.counts, sums.counts, UND_SERIES_BUCKETS, MPI_UINT64_T,
@@ -174,6 +195,8 @@ void und_series_merge(struct und_series *series, MPI_Comm comm, und_take_interva
                 failed);
         for (int b = 0; b < UND_SERIES_BUCKETS; ++b)
             sums.count += sums.counts[b];
+        if (i == last)
+            sums.seconds = until(&sums, end_s);
         if (rank == 0 && sums.count > 0)
             take(taker, &sums);
     }

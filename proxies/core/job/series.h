@@ -36,8 +36,9 @@ uint64_t und_interval_quantile(const struct und_interval *interval, double share
 /* Is given one interval with operations after the other. */
 typedef void und_take_interval(void *taker, const struct und_interval *interval);
 
-/* Collective: adds the series of all ranks, and gives the sums to `take` on rank 0. */
-void und_series_merge(struct und_series *series, MPI_Comm comm, und_take_interval *take, void *taker);
+/* Collective: adds the series of all ranks, and gives the sums to `take` on rank 0; the last interval ends with the
+ * last operation. */
+void und_series_merge(struct und_latency *latency, MPI_Comm comm, und_take_interval *take, void *taker);
 
 /* Without MPI: the intervals become twice as long; what is in one of them. */
 void und_series_double(struct und_series *series);

@@ -115,7 +115,7 @@ void und_latencies_merge(struct und_latencies *latencies, MPI_Comm comm, und_tak
             und_series_end(latency);
             und_latency_merge(latency, comm);
             if (latency->series)
-                und_series_merge(latency->series, comm, take_interval, &place);
+                und_series_merge(latency, comm, take_interval, &place);
         }
 }
 

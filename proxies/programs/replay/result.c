@@ -319,6 +319,7 @@ void und_result_take_series(void *taker, int stream, bool restart, enum und_late
     put(line, "bytes_per_s", json_real((double)interval->bytes / interval->seconds));
     put(line, "p50_s", json_real(1e-9 * (double)und_interval_quantile(interval, 0.5)));
     put(line, "p99_s", json_real(1e-9 * (double)und_interval_quantile(interval, 0.99)));
+    put(line, "p999_s", json_real(1e-9 * (double)und_interval_quantile(interval, 0.999)));
     put(line, "max_s", json_real(1e-9 * (double)interval->most_ns));
     UND_CHECK(json_dumpf(line, result->series, JSON_REAL_PRECISION(12)) == 0 && putc('\n', result->series) == '\n',
               "result: cannot write %s", result->run->plan->time_series);
