@@ -71,6 +71,16 @@ def next_run_removes_the_files(player: Player) -> None:
         equal(after, before - gone | {"result.json"}, f"{method}: left")
 
 
+def unfinished_series_is_removed(player: Player) -> None:
+    """As the unfinished result is."""
+    kill_a_run(player, "--time-series", "series.jsonl")
+    equal(len([*player.folder.glob("series.jsonl.*.part")]), 1, "series in work")
+    outcome = next_run(player)
+    words = "understudy: data: removed 4 files of a run that was killed\n"
+    equal(outcome.complaints, words, "message")
+    equal([*player.folder.glob("*.part")], [], "left")
+
+
 def kept_files_are_no_remains(player: Player) -> None:
     """Files that a run kept carry no claim: they are refused as those of anybody."""
     player.play(timed([0], "shared"), "-k")
@@ -198,7 +208,8 @@ def result_of_another(player: Player) -> None:
 
 
 CASES = named(
-    *(next_run_removes_the_files, kept_files_are_no_remains, running_run_keeps_its_files),
+    *(next_run_removes_the_files, unfinished_series_is_removed, kept_files_are_no_remains),
+    running_run_keeps_its_files,
     *(claims_that_prove_nothing, number_that_is_used_again, links_and_files_of_others),
     result_of_another,
 )

@@ -456,16 +456,17 @@ bool und_directory_publish_output(struct und_directory *directory, enum und_outp
     return true;
 }
 
-bool und_directory_result_part(const struct und_directory *directory, char *path, size_t size,
+bool und_directory_output_part(const struct und_directory *directory, enum und_output which, char *path, size_t size,
                                struct und_identity *identity)
 {
+    const struct und_directory_entry *place = &directory->outputs[which];
     char link[64];
-    snprintf(link, sizeof link, "/proc/self/fd/%d", directory->outputs[UND_RESULT].parent);
-    const ssize_t length = directory->outputs[UND_RESULT].mark ? readlink(link, path, size) : -1;
-    if (length < 0 || (size_t)length + 1 + strlen(directory->outputs[UND_RESULT].name) >= size)
+    snprintf(link, sizeof link, "/proc/self/fd/%d", place->parent);
+    const ssize_t length = place->mark ? readlink(link, path, size) : -1;
+    if (length < 0 || (size_t)length + 1 + strlen(place->name) >= size)
         return false;
-    snprintf(path + length, size - (size_t)length, "/%s", directory->outputs[UND_RESULT].name);
-    return und_identity_read(directory->outputs[UND_RESULT].parent, directory->outputs[UND_RESULT].name, identity);
+    snprintf(path + length, size - (size_t)length, "/%s", place->name);
+    return und_identity_read(place->parent, place->name, identity);
 }
 
 bool und_directory_is_created(const struct und_directory *directory)

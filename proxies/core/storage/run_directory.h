@@ -171,8 +171,8 @@ int und_directory_create_output(struct und_directory *directory, enum und_output
 bool und_directory_publish_output(struct und_directory *directory, enum und_output which, const char *output,
                                   struct und_error *error);
 
-/* Where the result is until it is published: its path, and its identity. */
-bool und_directory_result_part(const struct und_directory *directory, char *path, size_t size,
+/* Where an output is until it is published: its path, and its identity. False where there is no such output. */
+bool und_directory_output_part(const struct und_directory *directory, enum und_output which, char *path, size_t size,
                                struct und_identity *identity);
 
 /* Has this run created its directory? */

@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #define SCHEMA "understudy/claim/1"
+#define SERIES_PART "time_series_part" /* absent without a time series */
 static const char damaged[] = "which is no claim of a run of this user";
 
 enum { MOST_BYTES = 1 << 26, BOOT_BYTES = 64 };
@@ -122,14 +123,21 @@ static bool is_name_of(const char *name, const json_t *streams, int depth)
 
 /* ---- Taking over ---- */
 
+/* An output that is not finished; the path is NULL where there is none. */
+struct part {
+    const char *path;
+    json_int_t device, inode, birth_ns;
+};
+
 struct claim {
     struct und_watch *watch;
     int directory, file;
     struct und_identity identity;
     struct stat status; /* of the directory */
     json_t *root;
-    const char *schema, *host, *boot, *part;
-    json_int_t pids, nodes, part_device, part_inode, part_birth_ns;
+    const char *schema, *host, *boot;
+    json_int_t pids, nodes;
+    struct part parts[UND_OUTPUTS];
     int created;
     const json_t *processes, *streams;
     int64_t removed;
@@ -182,20 +190,20 @@ static bool walk(struct claim *claim, int directory, int depth, bool removing)
     return ours;
 }
 
-/* The unfinished result of the run, beside its result: its name ends with the number of the process that wrote it. */
-static void remove_part(struct claim *claim)
+/* An unfinished output of the run, beside its output: its name ends with the number of the process that wrote it. */
+static void remove_part(struct claim *claim, const struct part *part)
 {
     struct stat status;
     struct und_identity identity;
     char end[64];
     const json_t *writer = json_array_get(json_array_get(claim->processes, 0), 0);
     snprintf(end, sizeof end, ".%" PRId64 ".part", (int64_t)json_integer_value(writer));
-    const size_t length = claim->part ? strlen(claim->part) : 0;
-    if (length > strlen(end) && strcmp(claim->part + length - strlen(end), end) == 0 &&
-        lstat(claim->part, &status) == 0 && S_ISREG(status.st_mode) && status.st_uid == geteuid() &&
-        status.st_nlink == 1 && und_identity_read(AT_FDCWD, claim->part, &identity) &&
-        identity.device == (uint64_t)claim->part_device && identity.inode == (uint64_t)claim->part_inode &&
-        identity.birth_ns == (uint64_t)claim->part_birth_ns && unlink(claim->part) == 0)
+    const size_t length = part->path ? strlen(part->path) : 0;
+    if (length > strlen(end) && strcmp(part->path + length - strlen(end), end) == 0 &&
+        lstat(part->path, &status) == 0 && S_ISREG(status.st_mode) && status.st_uid == geteuid() &&
+        status.st_nlink == 1 && und_identity_read(AT_FDCWD, part->path, &identity) &&
+        identity.device == (uint64_t)part->device && identity.inode == (uint64_t)part->inode &&
+        identity.birth_ns == (uint64_t)part->birth_ns && unlink(part->path) == 0)
         ++claim->removed;
 }
 
@@ -213,13 +221,21 @@ static bool read_text(struct claim *claim)
     return claim->root != NULL;
 }
 
+static bool read_part(json_t *object, struct part *part)
+{
+    return !object || json_is_null(object) ||
+           json_unpack(object, "{s:s, s:I, s:I, s:I !}", "path", &part->path, "device", &part->device, "inode",
+                       &part->inode, "birth_ns", &part->birth_ns) == 0;
+}
+
 static bool read_claim(struct claim *claim)
 {
-    json_t *part;
+    json_t *parts[UND_OUTPUTS] = {NULL};
     if (!read_text(claim) ||
-        json_unpack(claim->root, "{s:s, s:s, s:s, s:I, s:I, s:b, s:o, s:o, s:o !}", "schema", &claim->schema, "host",
-                    &claim->host, "boot", &claim->boot, "pids", &claim->pids, "nodes", &claim->nodes, "created",
-                    &claim->created, "processes", &claim->processes, "streams", &claim->streams, "part", &part) != 0 ||
+        json_unpack(claim->root, "{s:s, s:s, s:s, s:I, s:I, s:b, s:o, s:o, s:o, s?o !}", "schema", &claim->schema,
+                    "host", &claim->host, "boot", &claim->boot, "pids", &claim->pids, "nodes", &claim->nodes, "created",
+                    &claim->created, "processes", &claim->processes, "streams", &claim->streams, "part",
+                    &parts[UND_RESULT], SERIES_PART, &parts[UND_TIME_SERIES]) != 0 ||
         strcmp(claim->schema, SCHEMA) != 0 || json_array_size(claim->processes) == 0)
         return false;
     for (size_t p = 0; p < json_array_size(claim->processes); ++p) {
@@ -228,9 +244,8 @@ static bool read_claim(struct claim *claim)
             if (json_array_size(process) != 2 || json_integer_value(json_array_get(process, i)) <= 0)
                 return false;
     }
-    return json_is_null(part) ||
-           json_unpack(part, "{s:s, s:I, s:I, s:I !}", "path", &claim->part, "device", &claim->part_device, "inode",
-                       &claim->part_inode, "birth_ns", &claim->part_birth_ns) == 0;
+    return read_part(parts[UND_RESULT], &claim->parts[UND_RESULT]) &&
+           read_part(parts[UND_TIME_SERIES], &claim->parts[UND_TIME_SERIES]);
 }
 
 /* Has every process of the run ended? */
@@ -275,7 +290,8 @@ static bool take_over(struct claim *claim, const char *directory, struct und_err
                         directory, claim->foreign);
     if (!walk(claim, claim->directory, 0, true))
         return und_fail(error, "%s: cannot remove the files of a run that was killed: %s", directory, strerror(errno));
-    remove_part(claim);
+    for (int which = 0; which < UND_OUTPUTS; ++which)
+        remove_part(claim, &claim->parts[which]);
     if (unlinkat(claim->directory, UND_CLAIM, 0) != 0)
         return und_fail(error, "%s: cannot remove %s: %s", directory, UND_CLAIM, strerror(errno));
     und_print(stderr, "understudy: %s: removed %" PRId64 " files of a run that was killed", directory, claim->removed);
@@ -337,11 +353,11 @@ bool und_claim_prepare(const char *directory, struct und_watch *watch, bool *cre
 
 /* ---- Making ---- */
 
-static json_t *part_json(const struct und_directory *directory)
+static json_t *part_json(const struct und_directory *directory, enum und_output which)
 {
     char path[4096];
     struct und_identity identity;
-    json_t *text = und_directory_result_part(directory, path, sizeof path, &identity) ? json_string(path) : NULL;
+    json_t *text = und_directory_output_part(directory, which, path, sizeof path, &identity) ? json_string(path) : NULL;
     return text ? json_pack("{s:o, s:I, s:I, s:I}", "path", text, "device", (json_int_t)identity.device, "inode",
                             (json_int_t)identity.inode, "birth_ns", (json_int_t)identity.birth_ns)
                 : json_null();
@@ -358,7 +374,9 @@ static char *claim_text(const struct und_run *run, const struct system *here, co
     json_t *root = json_pack("{s:s, s:s, s:s, s:I, s:I, s:b, s:o, s:o, s:o}", "schema", SCHEMA, "host", here->host,
                              "boot", here->boot, "pids", (json_int_t)here->pids, "nodes", (json_int_t)nodes, "created",
                              und_directory_is_created(run->directory), "processes", all, "streams", streams, "part",
-                             part_json(run->directory));
+                             part_json(run->directory, UND_RESULT));
+    if (root && run->plan->time_series)
+        json_object_set_new(root, SERIES_PART, part_json(run->directory, UND_TIME_SERIES));
     char *text = root ? json_dumps(root, JSON_INDENT(1)) : NULL;
     json_decref(root);
     return text;
