@@ -18,6 +18,7 @@ from understudy.cli import main
 from understudy.contracts import strict
 from understudy.contracts.workload import Operation, Pattern, Workload
 from understudy.paths import where
+from understudy.units import size
 
 PLAYER = Path(__file__).parent / "golden" / "measurements" / "player.json"
 
@@ -204,3 +205,31 @@ def test_deadline_is_told(tmp_path: Path) -> None:
     assert not any("deadline" in line for line in result_on(1, tmp_path, stopped_ranks=0))
     [line] = [line for line in result_on(1, tmp_path, stopped_ranks=2) if "deadline" in line]
     assert said("deadline-stopped", line)
+
+
+def test_reads_and_writes_of_a_stream_are_rows(tmp_path: Path) -> None:
+    """As of --mix; and the percentiles of their calls, and when ranks were done."""
+    row = json.loads(PLAYER.read_text())
+    stream = row["repetitions"][0]["streams"][0]
+    name, written = stream["name"], sum(d["bytes"] for d in stream["dumps"])
+    latency = {"count": 2, "bytes": 8, "p50_s": 1e-6, "p99_s": 2e-6, "p999_s": 2e-6, "max_s": 3e-6}
+    latency["histogram_ns"] = [[1000, 1], [3000, 1]]
+    stream["latency"] = {kind: latency for kind in ("write", "read")}
+    for dump in stream["dumps"]:
+        [moved] = [phase for phase in dump["phases"] if phase["bytes"]]
+        moved |= {"first_end_s": moved["last_end_s"], "first_end_bytes": moved["bytes"]}
+        dump["phases"].append(moved | {"phase": "read", "bytes": 3 << 20})
+        dump["bytes"] += 3 << 20
+    path = tmp_path / "result.json"
+    path.write_text(json.dumps(row))
+    done = CliRunner().invoke(main, ["show", str(path)])
+    assert done.exit_code == 0, done.output
+    lines = done.stdout.splitlines()
+    lines = lines[: lines.index("", lines.index("Latency"))]  # of the first repetition
+    rows = [line for line in lines if line.startswith(f"{name}  ")]
+    count = len(stream["dumps"])
+    assert len(rows) == 4 and size(written) in rows[0] and size(count * 3 << 20) in rows[1]
+    assert "write" in rows[0] and " read " in rows[1] and "2.00 µs" in rows[1]
+    assert [line.split()[1:3] for line in rows[2:]] == [["write", "2"], ["read", "2"]]
+    assert "p99.9" in "".join(lines) and "first done" in done.stdout
+    assert done.stdout.count(f"{name} (read)") == count

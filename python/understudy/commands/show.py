@@ -14,6 +14,7 @@ from understudy import producers
 from understudy.commands import _counters, _show_log, _why
 from understudy.contracts import strict, workload
 from understudy.contracts.measurement import (
+    DumpResult,
     Environment,
     Measurement,
     PlayedDump,
@@ -368,60 +369,140 @@ def _run(run: Run, shown: Measurement | None, dumps: bool) -> Iterator[str]:
         yield from _repetition(repetition, here, dumps)
 
 
-def _latency(stream: StreamResult) -> str:
-    """The time that 99 % of the data calls of a stream take at most, where it is known."""
-    latency = stream.latency if isinstance(stream, PlayedStream) else {}
-    return seconds(latency[stream.operation].p99_s) if stream.operation in latency else ""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Moves:
+    """What a stream or a dump read, or wrote. Where it did both, opens and closes count for the
+    operation of the stream, `own`."""
+
+    operation: str
+    own: bool
+    bytes: int
+    io_s: float
+    elapsed_s: float
+
+    @property
+    def rates(self) -> tuple[str, str]:
+        """Over I/O time, and from open to close."""
+        times = (self.io_s, self.elapsed_s)
+        over_io, whole = (rate(self.bytes / t if t > 0 else 0.0) for t in times)
+        return over_io, whole
+
+
+def _moves(operation: str, dumps: Sequence[DumpResult]) -> list[_Moves]:
+    """Of dumps of a stream of the operation: first its own."""
+    other = "read" if operation == "write" else "write"
+    apart = [p for d in dumps for p in d.phases if p.phase == other]
+    io_s, elapsed_s = sum(d.io_s for d in dumps), sum(d.elapsed_s for d in dumps)
+    bytes_ = sum(d.bytes for d in dumps)
+    other_bytes = sum(p.bytes for p in apart)
+    if not other_bytes:
+        whole = _Moves(operation=operation, own=True, bytes=bytes_, io_s=io_s, elapsed_s=elapsed_s)
+        return [whole]
+    other_s = min(io_s, sum(p.rank_s.max for p in apart))
+    return [
+        _Moves(
+            operation=operation,
+            own=True,
+            bytes=bytes_ - other_bytes,
+            io_s=io_s - other_s,
+            elapsed_s=elapsed_s,
+        ),
+        _Moves(operation=other, own=False, bytes=other_bytes, io_s=other_s, elapsed_s=elapsed_s),
+    ]
+
+
+def _latency_rows(streams: Sequence[StreamResult]) -> Iterator[tuple[str, ...]]:
+    """Of each stream and kind of operations whose latencies are known."""
+    for stream in streams:
+        for kind, latency in stream.latency.items() if isinstance(stream, PlayedStream) else ():
+            shares = (latency.p50_s, latency.p99_s, latency.p999_s, latency.max_s)
+            name, count = printable(stream.name), f"{latency.count:,}"
+            yield name, printable(kind), count, *map(seconds, shares)
 
 
 def _repetition(repetition: Repetition, environment: Environment, dumps: bool) -> Iterator[str]:
     rows = []
     for s in repetition.streams:
         late = [d.lateness_s for d in s.dumps if isinstance(d, PlayedDump)]
-        rows.append(
-            (
-                printable(s.name),
-                printable(f"{s.operation} {s.method}"),
-                str(len(s.dumps)),
-                size(s.bytes),
-                seconds(s.io_s),
-                rate(s.io_bandwidth_bytes_per_s),
-                rate(s.bandwidth_bytes_per_s),
-                _latency(s),
-                seconds(max(late)) if late else "",
+        latency = s.latency if isinstance(s, PlayedStream) else {}
+        for moves in _moves(s.operation, s.dumps):
+            of_calls = latency.get(moves.operation)
+            rows.append(
+                (
+                    printable(s.name),
+                    printable(f"{moves.operation} {s.method}"),
+                    str(len(s.dumps)),
+                    size(moves.bytes),
+                    seconds(moves.io_s),
+                    *moves.rates,
+                    seconds(of_calls.p99_s) if of_calls else "",
+                    seconds(max(late)) if late else "",
+                )
             )
-        )
     title = f"\nRepetition {repetition.repetition}: {seconds(repetition.elapsed_s)}"
     columns = (
         *("stream", "", ">dumps", ">bytes", ">I/O time"),
         *(">rate", ">open to close", ">99 % of calls", ">late"),
     )
     yield from table(title, columns, rows)
+    latency_rows = list(_latency_rows(repetition.streams))
+    if latency_rows:
+        columns_ = ("stream", "calls", ">number", ">p50", ">p99", ">p99.9", ">longest")
+        yield from table("\nLatency", columns_, latency_rows)
     yield from _deadline(repetition)
     yield from _slowest(repetition, environment)
     if dumps:
-        dump_rows = sorted(
-            ((d.start_s, s.name, d) for s in repetition.streams for d in s.dumps),
-            key=lambda row: row[:2],
-        )
         yield ""
-        yield from table(
-            "",
-            (">start", "stream", ">dump", ">bytes", ">files", ">time", ">I/O time", ">rate"),
+        yield from _played_dump_table(repetition)
+
+
+def _played_dump_table(repetition: Repetition) -> Iterator[str]:
+    """Dumps by their start; when the first and the last rank were done, where that is known."""
+    dump_rows = sorted(
+        (
+            (d.start_s, s.name, d, m)
+            for s in repetition.streams
+            for d in s.dumps
+            for m in _of(s, d)
+        ),
+        key=lambda row: row[:2],
+    )
+    done = [_done(d, moves.operation) for _, _, d, moves in dump_rows]
+    some = any(first for first, _ in done)
+    yield from table(
+        "",
+        (
+            *(">start", "stream", ">dump", ">bytes", ">files", ">time", ">I/O time", ">rate"),
+            *((">first done", ">last done") if some else ()),
+        ),
+        (
             (
-                (
-                    f"{start_s:.3f} s",
-                    printable(name),
-                    str(d.dump),
-                    f"{d.bytes:,}",
-                    str(d.files),
-                    seconds(d.elapsed_s),
-                    seconds(d.io_s),
-                    rate(d.io_bandwidth_bytes_per_s),
-                )
-                for start_s, name, d in dump_rows
-            ),
-        )
+                f"{start_s:.3f} s",
+                printable(name if moves.own else f"{name} ({moves.operation})"),
+                str(d.dump),
+                f"{moves.bytes:,}",
+                str(d.files),
+                seconds(d.elapsed_s),
+                seconds(moves.io_s),
+                moves.rates[0],
+                *(ends if some else ()),
+            )
+            for (start_s, name, d, moves), ends in zip(dump_rows, done, strict=True)
+        ),
+    )
+
+
+def _of(stream: StreamResult, dump: DumpResult) -> list[_Moves]:
+    return _moves(stream.operation, [dump])
+
+
+def _done(dump: DumpResult, operation: str) -> tuple[str, str]:
+    """When the first rank had moved its bytes, and the last one, from the start of the dump."""
+    for phase in dump.phases:
+        if phase.phase == operation and phase.first_end_s is not None:
+            ends = (phase.first_end_s, phase.last_end_s)
+            return seconds(ends[0] - dump.start_s), seconds(ends[1] - dump.start_s)
+    return "", ""
 
 
 def _deadline(repetition: Repetition) -> Iterator[str]:
