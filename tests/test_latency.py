@@ -73,18 +73,7 @@ def scattered(seed: int, count: int = 5000) -> list[int]:
 
 def measured(times_ns: Sequence[int] | None, seed: int = 1, **options: Any) -> dict[str, Any]:
     """A measurement of the player's of today, whose streams each have these latencies."""
-    row = results.result(workload.get(NAME), seed=seed, **options)
-    environment = row["environment"]
-    storage = dict.fromkeys(
-        ("source", "mount_point", "mount_options", "total_inodes", "free_inodes")
-    )
-    storage |= dict.fromkeys(("client_version", "server_version", "health", "default_layout"))
-    storage |= {"type": environment.pop("file_system")}
-    storage |= {key: environment.pop(key) for key in ("total_bytes", "free_bytes")}
-    environment["nodes"] = [{"name": environment["host"], "ranks": environment["ranks"]}]
-    environment |= {"program_sha256": None, "commit": None}
-    row |= {"schema": "understudy/player/1", "storage": storage, "striping": []}
-    row["options"]["seed"] = 1
+    row = results.of_today(results.result(workload.get(NAME), seed=seed, **options))
     for stream in (s for r in row["repetitions"] for s in r["streams"]):
         if times_ns is not None:
             stream["latency"] = {stream["operation"]: row_of(times_ns)}

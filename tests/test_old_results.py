@@ -24,7 +24,8 @@ from understudy_skel import accuracy_rows
 FIXTURES = sorted((where("schemas") / "old" / "fixtures" / "result-1").glob("*.json"))
 GOLDEN = json.loads((ROOT / "tests/golden/result-1-page-values.json").read_text())
 STREAM = ("name", "bytes", "container", "error", "bandwidth")
-ADDED = ("condition", "cached", "remedies", "elapsed")  # fields that the old page did not show
+# Fields that the old page did not show.
+ADDED = ("condition", "cached", "remedies", "elapsed", "bounded", "mixed_bytes")
 
 
 def plain(value: Any) -> Any:

@@ -19,6 +19,7 @@ from understudy import cli, units
 from understudy.contracts import workload
 from understudy.contracts.workload import Provenance
 from understudy.errors import UnderstudyError
+from understudy.judge.page import summary
 from understudy.judge.statistics import metrics
 from understudy.judge.statistics.conditions import Case
 from understudy.paths import ROOT, files
@@ -203,6 +204,46 @@ def test_verdict(
     [condition] = case_of(tmp_path, row).conditions
     verdict = metrics.verdict(condition)
     assert (verdict.state, verdict.error) == (state, pytest.approx(error, abs=1e-6))
+
+
+def test_reads_between_writes_are_no_payload_error(tmp_path: Path) -> None:
+    """They are stated apart, and are no container either."""
+    between = 27 * 2**20
+    row = samples.of_today(samples.result(samples.per_process(), mix_percent=30))
+    for dump in row["repetitions"][0]["streams"][0]["dumps"]:
+        dump["phases"].insert(2, dump["phases"][1] | {"phase": "read", "bytes": between})
+        dump["bytes"] += between
+    case = case_of(tmp_path, row)
+    verdict = metrics.verdict(case.conditions[0])
+    assert (verdict.state, verdict.error, verdict.mixed_bytes) == ("pass", 0.0, 3 * between)
+    overhead = metrics.container_bytes(case.conditions[0].stream("dump"))
+    assert overhead is not None and overhead.median == 0
+    text = page.render([case])
+    assert "outside</a>" not in text and text.count("81.0 MiB read between writes") == 2
+    row["options"]["mix_percent"] = None
+    assert metrics.verdict(case_of(tmp_path / "not", row).conditions[0]).state == "fail"
+
+
+@pytest.mark.parametrize(("stopped", "state"), [(1, "undecided"), (0, "fail")])
+def test_a_deadline_bounds_the_payload(tmp_path: Path, stopped: int, state: str) -> None:
+    options = {"lost_bytes": 48 * 2**20, "deadline_s": 1.5}
+    row = samples.of_today(samples.result(samples.per_process(), **options))
+    for dump in row["repetitions"][0]["streams"][0]["dumps"]:
+        some = {"min": 1, "max": 2}
+        ends = {"stopped_ranks": stopped, "bytes": dump["bytes"]}
+        dump["deadline"] = ends | {"rank_bytes": some, "rank_transfers": some}
+        dump["file_bytes"] += 7
+    case = case_of(tmp_path, row)
+    (judged,) = summary.summarize([case]).cases
+    assert judged.state == state
+    text = page.render([case])
+    if stopped:
+        assert said("bounded-by-the-deadline", judged.why)
+        assert "by the deadline" in text and "payload error is" not in text
+        assert metrics.container_bytes(case.conditions[0].stream("dump")) is None
+        assert "Compare the contents" not in text
+    else:
+        assert "payload error is" in judged.why
 
 
 def test_container_overhead(tmp_path: Path) -> None:

@@ -257,6 +257,22 @@ def result(
     }
 
 
+def of_today(row: dict[str, Any]) -> dict[str, Any]:
+    """The result as the player of today writes it, with its contract."""
+    environment = row["environment"]
+    storage = dict.fromkeys(
+        ("source", "mount_point", "mount_options", "total_inodes", "free_inodes")
+    )
+    storage |= dict.fromkeys(("client_version", "server_version", "health", "default_layout"))
+    storage |= {"type": environment.pop("file_system")}
+    storage |= {key: environment.pop(key) for key in ("total_bytes", "free_bytes")}
+    environment["nodes"] = [{"name": environment["host"], "ranks": environment["ranks"]}]
+    environment |= {"program_sha256": None, "commit": None}
+    row |= {"schema": "understudy/player/1", "storage": storage, "striping": []}
+    row["options"]["seed"] = 1
+    return row
+
+
 def _repetition(
     streams: list[Stream],
     index: int,

@@ -119,6 +119,10 @@ class DumpResult:
         object.__setattr__(self, "elapsed_s", elapsed_s)
         object.__setattr__(self, "io_s", io_s)
 
+    def phase_bytes(self, phase: str) -> int:
+        """Payload of its phase of that name; 0 where it has none."""
+        return sum([p.bytes for p in self.phases if p.phase == phase])
+
     @property
     def bandwidth_bytes_per_s(self) -> float:
         """Payload moved by all ranks over `elapsed_s`."""

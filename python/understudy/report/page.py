@@ -68,9 +68,10 @@ class StreamRow:
     name: str
     role: str
     calls: PlayedStream | None  # None: a program's, which makes its own
-    bytes: metrics.Spread | None
+    bytes: metrics.Spread | None  # without those of `mixed`
+    mixed: metrics.Spread | None  # read between writes, besides what is described
     container: metrics.Spread | None
-    error: float
+    error: float | None  # None: a deadline bounded the payload
     bandwidth: metrics.Spread | None
 
 
@@ -84,7 +85,7 @@ class DumpRow:
     duration_s: float | None
     described_bytes: int
     moved: metrics.Spread
-    error: float
+    error: float | None  # None: a deadline bounded the payload
     bandwidths: list[float | None]
 
 
@@ -353,13 +354,14 @@ def _section(
 
 def stream_row(case: Case, condition: Condition, name: str) -> StreamRow:
     """The row of a stream of a condition: bytes, error and bandwidth over its runs."""
-    played = condition.stream(name)
+    played, mixed = condition.stream(name), metrics.mixes_reads(condition, name)
     return StreamRow(
         condition=condition,
         name=name,
         role=case.role(name),
         calls=played[0] if isinstance(played[0], PlayedStream) else None,
-        bytes=metrics.spread(s.bytes for s in played),
+        bytes=metrics.spread(s.moved(s.operation) if mixed else s.bytes for s in played),
+        mixed=metrics.spread(s.other_bytes for s in played if mixed),
         container=metrics.container_bytes(played),
         error=metrics.stream_error(condition, name),
         bandwidth=metrics.stream_bandwidth(played),
@@ -373,10 +375,15 @@ def dump_rows(case: Case) -> list[DumpRow]:
     rows: list[DumpRow] = []
     for name in _stream_names(case):
         by_condition = [(condition, condition.played_dumps(name)) for condition in case.conditions]
+        mixed = {id(c): metrics.mixes_reads(c, name) for c in case.conditions}
         for index in _played(case, name)[: MAX_ROWS - len(rows)]:
             played = [(condition, dumps.get(index, [])) for condition, dumps in by_condition]
             every = [d for _, dumps in played for d in dumps]
-            moved = metrics.spread(d.bytes for d in every)
+            moved = metrics.spread(
+                d.bytes - metrics.mixed_bytes(d, mixed[id(condition)])
+                for condition, dumps in played
+                for d in dumps
+            )
             assert moved is not None, "an index comes from a dump that was played"
             original = streams[name][index] if name in streams else None
             speeds = [
@@ -390,7 +397,9 @@ def dump_rows(case: Case) -> list[DumpRow]:
                     time_s=original.time_s if original else None,
                     duration_s=original.duration_s if original and not scaled else None,
                     described_bytes=every[0].described_bytes,
-                    error=metrics.worst(metrics.dump_error(d, s) for s, d in played),
+                    error=metrics.worst_or_bounded(
+                        metrics.dump_error(d, s, name) for s, d in played
+                    ),
                     bandwidths=[s.median if s else None for s in speeds],
                 )
             )

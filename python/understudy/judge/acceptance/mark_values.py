@@ -23,6 +23,7 @@ from understudy.judge.statistics.conditions import (
     described,
     method_of,
 )
+from understudy.judge.statistics.limits import LIMIT_FRACTION
 
 
 def _bandwidths(mark: Mark, run: Run, measurement: Measurement) -> Iterator[float]:
@@ -113,7 +114,7 @@ def _rates(mark: Mark, run: Run, measurement: Measurement) -> Iterator[float]:
 
 
 def errors(mark: Mark, run: Run, measurement: Measurement) -> Iterator[float]:
-    """The size of the worst error of payload."""
+    """The size of the worst error of payload; nothing where a deadline bounded it."""
     assert isinstance(measurement, Played), "of the player"
     measured = Measured(path=Path(RECORD_FILE), run=run, measurement=measurement)
     alone = Condition(
@@ -123,7 +124,9 @@ def errors(mark: Mark, run: Run, measurement: Measurement) -> Iterator[float]:
         arm=run.identity.arm,
         runs=(measured,),
     )
-    yield abs(metrics.condition_error(alone))
+    error = abs(metrics.condition_error(alone))
+    if error > LIMIT_FRACTION or not metrics.bounded_bytes(alone):
+        yield error
 
 
 def _wrong_bytes(mark: Mark, run: Run, measurement: Measurement) -> Iterator[float]:

@@ -139,7 +139,11 @@ class Summary:
         return [(what.format(f"{len(cases)}{verb}"), command.format_map(words))]
 
     def _undecided(self) -> list[tuple[str, str]]:
-        kinds = {case.kind for case in self.cases if case.state == UNDECIDED}
+        kinds = {
+            case.kind
+            for case in self.cases
+            if case.state == UNDECIDED and not (case.verdict and case.verdict.bounded)
+        }
         if REPLICA in kinds:  # whose contents were not compared
             return [("Compare the contents", "reframe -c checks/ -r -S verify=1")]
         if kinds:
@@ -232,6 +236,9 @@ def _of_condition(case: Case, condition: Condition, bad: Sequence[Failed]) -> Ju
             if verdict.wrong_bytes
             else f"the payload error is {units.percent(verdict.error)}"
         )
+    elif state == UNDECIDED and verdict.bounded:
+        moved, planned = verdict.bounded
+        why = f"bounded by the deadline: {moved:,} of {planned:,.0f} bytes"
     elif state == UNDECIDED:
         why = f"contents were compared in {verdict.verified_runs} of {len(condition.runs)} runs"
     return Judged(

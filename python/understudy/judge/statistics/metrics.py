@@ -57,23 +57,89 @@ def planned_bytes(dump: PlayedDump, condition: Condition) -> float:
     return dump.described_bytes * condition.bytes_scale
 
 
-def dump_error(dumps: Sequence[DumpResult], condition: Condition) -> float:
-    """Worst payload error of one dump over its repetitions; a program's has no plan to miss."""
-    return worst(
-        payload_error(d.bytes, planned_bytes(d, condition))
-        for d in dumps
-        if isinstance(d, PlayedDump)
+def mixes_reads(condition: Condition, name: str) -> bool:
+    """True if the player read between the writes of the stream, besides what is described."""
+    if condition.options.get("mix_percent") is None:
+        return False
+    stream = described(condition.workload, name)
+    return (
+        stream is not None
+        and stream.name == name
+        and stream.operation == "write"
+        and all(step.calls is None for step in stream.steps)
     )
 
 
-def stream_error(condition: Condition, name: str) -> float:
-    """Worst payload error of a stream's dumps."""
-    return worst(dump_error(dumps, condition) for dumps in condition.dumps(name).values())
+def mixed_bytes(dump: DumpResult, mixed: bool) -> int:
+    """Bytes of a dump that were read between its writes, where the stream mixes reads."""
+    return dump.phase_bytes("read") if mixed else 0
+
+
+def worst_or_bounded(errors: Iterable[float | None]) -> float | None:
+    """The error farthest from zero; None where a deadline bounded the payload of some, whose error
+    is None, and no other has an error."""
+    every = list(errors)
+    error = worst(e for e in every if e is not None)
+    return None if error == 0 and None in every else error
+
+
+def dump_error(dumps: Sequence[DumpResult], condition: Condition, name: str) -> float | None:
+    """Worst payload error of one dump of the stream over its repetitions, or None, see
+    `worst_or_bounded`; a program's has no plan to miss."""
+    mixed = mixes_reads(condition, name)
+    errors: list[float | None] = []
+    for dump in dumps:
+        if isinstance(dump, PlayedDump):
+            moved = dump.bytes - mixed_bytes(dump, mixed)
+            error = payload_error(moved, planned_bytes(dump, condition))
+            errors.append(None if error < 0 and _is_bounded(dump, condition, name) else error)
+    return worst_or_bounded(errors)
+
+
+def _is_bounded(dump: PlayedDump, condition: Condition, name: str) -> bool:
+    """True if a deadline stopped the dump, or the writes that it reads back."""
+    if dump.stopped or condition.options.get("deadline_s") is None:
+        return dump.stopped
+    return all(stream.name != name for stream in condition.workload.streams)
+
+
+def stream_error(condition: Condition, name: str) -> float | None:
+    """Worst payload error of a stream's dumps, or None, see `worst_or_bounded`."""
+    return worst_or_bounded(
+        dump_error(dumps, condition, name) for dumps in condition.dumps(name).values()
+    )
+
+
+def bounded_bytes(condition: Condition) -> tuple[int, float] | None:
+    """The bytes of all described streams that were moved, and those that were planned; None where
+    no deadline kept any from being moved."""
+    moved, planned, bounded = 0, 0.0, False
+    for stream in condition.workload.streams if condition.program is None else ():
+        mixed = mixes_reads(condition, stream.name)
+        for dumps in condition.played_dumps(stream.name).values():
+            for dump in dumps:
+                bytes_ = dump.bytes - mixed_bytes(dump, mixed)
+                moved += bytes_
+                planned += planned_bytes(dump, condition)
+                bounded = bounded or (dump.stopped and bytes_ < planned_bytes(dump, condition))
+    return (moved, planned) if bounded else None
+
+
+def condition_mixed_bytes(condition: Condition) -> int:
+    """Bytes that the player read between writes, besides what is described."""
+    return sum(
+        mixed_bytes(d, True)
+        for name in condition.stream_names()
+        if mixes_reads(condition, name)
+        for dumps in condition.dumps(name).values()
+        for d in dumps
+    )
 
 
 def condition_error(condition: Condition) -> float:
-    """Worst payload error over all dumps; a described dump that was not played counts -100 %."""
-    errors = [stream_error(condition, name) for name in condition.stream_names()]
+    """Worst payload error over all dumps, but those that a deadline bounded; a described dump that
+    was not played counts -100 %."""
+    errors = [stream_error(condition, name) or 0.0 for name in condition.stream_names()]
     for stream in condition.workload.streams if condition.program is None else ():
         played = condition.dumps(stream.name)
         if any(len(played.get(i, ())) < condition.repetitions for i in range(stream.dump_count)):
@@ -128,10 +194,15 @@ def stream_bandwidth(streams: Iterable[StreamResult]) -> Spread | None:
 
 
 def container_bytes(streams: Iterable[StreamResult]) -> Spread | None:
-    """Bytes on storage beyond the payload, per repetition; None where storage was not measured."""
+    """Bytes on storage beyond what was written, per repetition; None where storage was not
+    measured. Files of dumps that a deadline stopped may have holes, which are no overhead."""
     values = []
     for stream in streams:
-        grown = [d.file_bytes - d.bytes for d in stream.dumps if d.file_bytes is not None]
+        grown = [
+            d.file_bytes - d.bytes + (d.phase_bytes("read") if stream.operation == "write" else 0)
+            for d in stream.dumps
+            if d.file_bytes is not None and not (isinstance(d, PlayedDump) and d.stopped)
+        ]
         if grown:
             values.append(sum(grown))
     return spread(values)
@@ -139,7 +210,8 @@ def container_bytes(streams: Iterable[StreamResult]) -> Spread | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """Verdict on one condition. `state` is pass, fail or undecided."""
+    """Verdict on one condition. `state` is pass, fail or undecided; it is undecided where a
+    deadline bounded the payload, of which `bounded` has the bytes moved and planned."""
 
     condition: Condition
     error: float
@@ -151,11 +223,15 @@ class Verdict:
     cached: frozenset[str]  # operations that the page cache can have served, as the records say
     elapsed: tuple[Spread | None, Spread | None]  # the same from first open to last close
     remedies: tuple[str, ...] = ()  # what would make storage serve them
+    bounded: tuple[int, float] | None = None
+    mixed_bytes: int = 0  # read between writes, besides what is described
 
     @property
     def state(self) -> str:
         if self.wrong_bytes or abs(self.error) > LIMIT_FRACTION:
             return "fail"
+        if self.bounded:
+            return "undecided"
         return "pass" if self.verified_runs == len(self.condition.runs) else "undecided"
 
 
@@ -176,6 +252,8 @@ def verdict(condition: Condition) -> Verdict:
         ),
         cached=frozenset(_cached(condition)),
         remedies=tuple(dict.fromkeys(filter(None, map(_remedy, condition.runs)))),
+        bounded=bounded_bytes(condition),
+        mixed_bytes=condition_mixed_bytes(condition),
     )
 
 
