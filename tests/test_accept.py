@@ -63,6 +63,8 @@ def played(
 ) -> Run:
     """A run of n-n in a session of its own; its seed is its number."""
     row = samples.result(workload.get(NAME), seed=k, **options)
+    if {"mix_percent", "deadline_s"} & {*options}:
+        row = samples.of_today(row)
     row["environment"]["started"] = f"2026-01-{k % 28 + 1:02d}T00:00:{k // 28:02d}Z"
     run_ = producers.record(
         samples.write(row, tmp_path / f"{k}.json"),
@@ -288,6 +290,33 @@ def test_bytes_that_were_scaled_do_not_count(tmp_path: Path) -> None:
     assert scaled.state == "undecided" and said("bytes-multiplied", scaled.why)
     where = {"producer.options.bytes_scale": 1 / 64}
     assert pinned(tmp_path, runs, where=where).state == "pass"
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [({"mix_percent": 30}, "run-mixed-reads"), ({"deadline_s": 1.5}, "run-has-a-deadline")],
+)
+def test_runs_that_move_other_bytes_by_their_options_do_not_count(
+    tmp_path: Path, options: dict[str, Any], why: str
+) -> None:
+    runs = [*seven(tmp_path), played(tmp_path, 8, **options)]
+    result = pinned(tmp_path, runs)
+    assert result.state == "pass" and len(result.rows) == 7 and said(why, result.omitted)
+    where = {f"producer.options.{key}": value for key, value in options.items()}
+    assert len(pinned(tmp_path, runs, where=where).rows) == 1
+
+
+def test_a_payload_that_a_deadline_bounds_is_no_fidelity(tmp_path: Path) -> None:
+    run_ = played(tmp_path, 1, deadline_s=1.5)
+    assert run_.measurement is not None
+    both = {"min": 1, "max": 2}
+    ends = {"stopped_ranks": 1, "bytes": 1, "rank_bytes": both, "rank_transfers": both}
+    for dump in run_.measurement["repetitions"][0]["streams"][0]["dumps"]:
+        dump |= {"bytes": dump["bytes"] // 2, "deadline": ends}
+    mark = {"metric": "fidelity", "at_most": "10 %"}
+    mark["where"] = {"producer.options.deadline_s": 1.5}
+    result = finding(tmp_path, [run_], **mark)
+    assert result.state == "undecided" and said("deadline-bounded-the-payload", result.why)
 
 
 def test_runs_of_a_campaign_do_not_count_for_a_mark_of_none(tmp_path: Path) -> None:

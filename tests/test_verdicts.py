@@ -145,7 +145,7 @@ def check_comparison(wanted: dict[str, Any]) -> None:
 
 def check_mark(wanted: dict[str, Any], folder: Path) -> None:
     """Judge a mark by all runs, of whatever campaign unless the mark is of one."""
-    keys = ("state", "why", "result", "rows", "nights", "served")
+    keys = ("state", "why", "result", "rows", "nights", "served", "omitted")
     expected = {key: wanted[key] for key in keys if key in wanted}
     mark = {"workload": "per-process"} | {k: v for k, v in wanted.items() if k not in keys}
     runs = [producers.load(path) for path in producers.find([folder])]

@@ -59,6 +59,10 @@ class RunRow:
         return _session(self.run)
 
 
+class _Incomplete(Exception):
+    """Why a run does not count for a mark: it did not move what its workload has."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
     """A mark and what became of it. `value` with `low` and `high` is in the unit of the mark;
@@ -231,8 +235,9 @@ def judge(
         finding = _finding(mark, used_runs, nights, rule)
         if not used_runs and (lacking := pinned_runs.lacking(mark, counted)):
             finding = replace(finding, why=lacking)
-        finding = replace(finding, left_out=tuple(filter(None, why.values())), pinned=pinned)
-        if finding.left_out and not used_runs:
+        left_out = (*filter(None, why.values()), *finding.left_out)
+        finding = replace(finding, left_out=left_out, pinned=pinned)
+        if finding.left_out and not finding.rows:
             finding = replace(finding, why=f"not run; {finding.omitted}")
         findings.append(_whole(finding, plan))
     times = [run.identity.time for run in counted]
@@ -295,11 +300,9 @@ def _row(mark: Mark, run: Run) -> RunRow:
     if not values and mark.of.scatters:
         raise UnderstudyError(_nothing(mark, measurement))
     if mark.metric not in _EXACT and mark.program == PLAYER:
-        error = next(mark_values.errors(mark, run, measurement))
+        error = next(mark_values.errors(mark, run, measurement), 0.0)
         if error > LIMIT_FRACTION:
-            raise UnderstudyError(
-                f"run {run.identity.id} moved {error:.0%} more or less than its workload has"
-            )
+            raise _Incomplete(f"moved {error:.0%} more or less than its workload has")
     served, remedy = _served(mark, run, measurement)
     return RunRow(
         run=run,
@@ -378,16 +381,25 @@ def _finding(
 ) -> Finding:
     if not mark_runs:
         return Finding(mark=mark, state=UNDECIDED, why="not run")
+    some, left_out = [], []
     try:
-        rows = tuple(
-            replace(row, night=nights[row.session])
-            for row in sorted((_row(mark, run) for run in mark_runs), key=_order)
-        )
+        for run in mark_runs:
+            try:
+                some.append(_row(mark, run))
+            except _Incomplete as incomplete:
+                left_out.append(str(incomplete))
     except UnderstudyError as error:
         bare = tuple(
             RunRow(run=run, values=(), failure=run.failure, served=UNKNOWN) for run in mark_runs
         )
         return Finding(mark=mark, state=UNDECIDED, why=str(error), rows=bare)
+    rows = tuple(replace(row, night=nights[row.session]) for row in sorted(some, key=_order))
+    finding = _judged_rows(mark, rows, rule)
+    return replace(finding, left_out=tuple(left_out))
+
+
+def _judged_rows(mark: Mark, rows: tuple[RunRow, ...], rule: Rule) -> Finding:
+    """The finding of the runs that count, failed ones too."""
     finding = _judged(mark, rows, rule)
     failed = [row for row in rows if row.failure is not None]
     if len(failed) > mark.allow_failed:
@@ -527,9 +539,12 @@ def _median(mark: Mark, rows: tuple[RunRow, ...], good: Sequence[RunRow], rule: 
 
 def _fidelity(mark: Mark, rows: tuple[RunRow, ...]) -> Finding:
     values = [value for row in rows for value in row.values]
-    if not values:
-        return Finding(mark=mark, state=UNDECIDED, why="no run was measured", rows=rows)
     missed = sum(value > mark.limit for value in values)
+    bounded = sum(row.failure is None and not row.values for row in rows)
+    if not missed and (bounded or not values):
+        of = f"a deadline bounded the payload of {plural(bounded, 'run')}"
+        why = of if bounded else "no run was measured"
+        return Finding(mark=mark, state=UNDECIDED, why=why, rows=rows)
     why = (
         f"the payload of {missed} of {len(values)} runs is farther off"
         if missed

@@ -1,12 +1,13 @@
 """Which runs a mark is of, and which of them do not count: what was run is pinned.
 
-A workload has the content that its name has here, all of its bytes, and no campaign but the one
-that the mark names, so that runs of something smaller, or of a degraded system, decide nothing.
+A workload has the content that its name has here, all of its bytes and no others, and no campaign
+but the one that the mark names, so that runs of something smaller, or of a degraded system, decide
+nothing.
 """
 
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from understudy.contracts import run as runs
@@ -15,7 +16,12 @@ from understudy.contracts.acceptance import PLAYER, Mark
 from understudy.contracts.run import Run
 from understudy.model.scaling import RULES, scale
 
-BYTES_SCALE = "bytes_scale"
+# Options by which a run moves more or less than its workload: what they do to it, by the value.
+MOVES: Mapping[str, Callable[[Any], str]] = {
+    "bytes_scale": lambda v: "" if v == 1 else f"bytes multiplied by {v:g}",
+    "mix_percent": lambda v: f"{v} % of its transfers are reads besides the workload",
+    "deadline_s": lambda v: f"a deadline of {v:g} s bounds its dumps",
+}
 SHOWN_DIGITS = 12
 
 
@@ -124,7 +130,9 @@ def differs(run: Run, mark: Mark, pinned: str | None, planned: frozenset[str] | 
     asked, measurement = run.producer.options.get("repetitions"), run.measurement
     if isinstance(asked, int) and measurement and len(measurement.get("repetitions", ())) < asked:
         return f"{len(measurement['repetitions'])} of {asked} repetitions"
-    scale_of_bytes = run.producer.options.get(BYTES_SCALE, 1)
-    if scale_of_bytes != 1 and f"producer.options.{BYTES_SCALE}" not in mark.where:
-        return f"bytes multiplied by {scale_of_bytes:g}"
+    for option, words in MOVES.items():
+        value = run.producer.options.get(option)
+        stated = f"producer.options.{option}" in mark.where
+        if value is not None and not stated and (why := words(value)):
+            return why
     return ""
