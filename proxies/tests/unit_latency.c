@@ -57,14 +57,15 @@ TEST(test_the_series_has_what_the_histogram_has)
     latency.series = und_series_new();
     assert_non_null(latency.series);
     und_ticks_begin();
-    und_series_start(latency.series, und_clock() - 1.5 * UND_SERIES_INTERVALS); /* more seconds than intervals */
+    const double zero = und_clock() - 1.5 * UND_SERIES_INTERVALS; /* more seconds than intervals */
+    und_series_start(latency.series, zero);
     for (int i = 1; i <= 1000; ++i) {
         const uint64_t now = und_ticks_now();
         und_latency_add(&latency, now - (i == 1 ? 100000U : (uint64_t)i), now, 3);
         if (i == 500) /* two hours later */
-            und_series_start(latency.series, und_clock() - 7200), latency.due = 0;
+            und_series_start(latency.series, und_clock() - 7200);
         if (i == 1)
-            latency.due = 0, longest = latency.most_ns;
+            und_series_start(latency.series, zero), longest = latency.most_ns;
     }
     assert_true(longest > 0 && und_latency_quantile(&latency, 1) >= longest);
     und_series_end(&latency);

@@ -20,7 +20,7 @@ struct und_latency {
     uint64_t counts[UND_LATENCY_BUCKETS];
     uint64_t most_ns;
     int64_t bytes;             /* that the operations moved */
-    uint64_t due, last;        /* ticks at which the series goes on, and at which the last operation ended */
+    uint64_t due;              /* ticks from which on the series is told of operations that end */
     struct und_series *series; /* the same over time; NULL: not noted */
 };
 
@@ -82,15 +82,14 @@ static inline void und_latency_note(struct und_latency *latency, uint64_t ticks)
         latency->most_ns = ns;
 }
 
-/* See series.h; without a series, it sees to it that it is not called again. */
-void und_series_next(struct und_latency *latency);
+/* See series.h: an operation ends; without a series, it sees to it that it is not called again. */
+void und_series_next(struct und_latency *latency, uint64_t end);
 
 static inline void und_latency_add(struct und_latency *latency, uint64_t begin, uint64_t end, int64_t bytes)
 {
     if (end >= latency->due)
-        und_series_next(latency);
+        und_series_next(latency, end);
     latency->bytes += bytes;
-    latency->last = end;
     und_latency_note(latency, end > begin ? end - begin : 0);
 }
 

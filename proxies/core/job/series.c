@@ -17,6 +17,7 @@ struct und_series {
     int64_t at;           /* interval in hand; -1: none */
     double now_s;         /* when it came in hand, and the ticks then */
     uint64_t ticks;
+    uint64_t due, last;        /* ticks at which the next interval begins, and at which the last operation ended */
     struct part *parts;        /* [UND_SERIES_INTERVALS] */
     struct und_latency before; /* the histogram as it was when the interval began */
 };
@@ -50,6 +51,7 @@ void und_series_free(struct und_series *series)
 void und_series_start(struct und_series *series, double zero)
 {
     series->zero = zero;
+    series->due = 0;
 }
 
 static uint32_t sum_of(uint32_t a, uint64_t b)
@@ -98,11 +100,15 @@ static void take_part(struct und_series *series, struct und_latency *latency)
     latency->most_ns = 0; /* until the end, of the interval */
 }
 
-void und_series_next(struct und_latency *latency)
+void und_series_next(struct und_latency *latency, uint64_t end)
 {
     struct und_series *series = latency->series;
-    latency->due = UINT64_MAX;
-    if (!series)
+    if (!series) {
+        latency->due = UINT64_MAX;
+        return;
+    }
+    series->last = end;
+    if (end < series->due)
         return;
     take_part(series, latency);
     const uint64_t ticks = und_ticks_now();
@@ -116,7 +122,7 @@ void und_series_next(struct und_latency *latency)
     series->now_s = now_s;
     series->ticks = ticks;
     const double left_s = (double)(series->at + 1) * series->seconds - now_s;
-    latency->due = ticks + (uint64_t)(left_s * 1e9 * 65536 / (double)und_ticks.ns);
+    series->due = ticks + (uint64_t)(left_s * 1e9 * 65536 / (double)und_ticks.ns);
 }
 
 uint64_t und_series_most_ns(const struct und_latency *latency)
@@ -166,7 +172,7 @@ static double until(const struct und_interval *interval, double end_s)
 static double end_of(const struct und_latency *latency)
 {
     const struct und_series *series = latency->series;
-    const int64_t since = (int64_t)(latency->last - series->ticks); /* below 0: that is where the interval began */
+    const int64_t since = (int64_t)(series->last - series->ticks); /* below 0: that is where the interval began */
     return series->now_s + (double)since * (double)und_ticks.ns / 65536e9;
 }
 

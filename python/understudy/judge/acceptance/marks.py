@@ -394,8 +394,10 @@ def _finding(
         )
         return Finding(mark=mark, state=UNDECIDED, why=str(error), rows=bare)
     rows = tuple(replace(row, night=nights[row.session]) for row in sorted(some, key=_order))
-    finding = _judged_rows(mark, rows, rule)
-    return replace(finding, left_out=tuple(left_out))
+    finding = replace(_judged_rows(mark, rows, rule), left_out=tuple(left_out))
+    if not left_out or finding.state != PASS:
+        return finding
+    return _with(finding, UNDECIDED, f"{finding.why}, but {left_out[0]}")
 
 
 def _judged_rows(mark: Mark, rows: tuple[RunRow, ...], rule: Rule) -> Finding:
