@@ -212,8 +212,9 @@ def test_reads_and_writes_of_a_stream_are_rows(tmp_path: Path) -> None:
     row = json.loads(PLAYER.read_text())
     stream = row["repetitions"][0]["streams"][0]
     name, written = stream["name"], sum(d["bytes"] for d in stream["dumps"])
-    latency = {"count": 2, "bytes": 8, "p50_s": 1e-6, "p99_s": 2e-6, "p999_s": 2e-6, "max_s": 3e-6}
-    latency["histogram_ns"] = [[1000, 1], [3000, 1]]
+    latency: dict[str, Any] = {"count": 2, "bytes": 8, "p50_s": 1.003e-6}
+    latency |= dict.fromkeys(("p99_s", "p999_s", "max_s"), 3e-6)
+    latency["histogram_ns"] = [[1003, 1], [3007, 1]]
     stream["latency"] = {kind: latency for kind in ("write", "read")}
     for dump in stream["dumps"]:
         [moved] = [phase for phase in dump["phases"] if phase["bytes"]]
@@ -229,7 +230,7 @@ def test_reads_and_writes_of_a_stream_are_rows(tmp_path: Path) -> None:
     rows = [line for line in lines if line.startswith(f"{name}  ")]
     count = len(stream["dumps"])
     assert len(rows) == 4 and size(written) in rows[0] and size(count * 3 << 20) in rows[1]
-    assert "write" in rows[0] and " read " in rows[1] and "2.00 µs" in rows[1]
+    assert "write" in rows[0] and " read " in rows[1] and "3.00 µs" in rows[1]
     assert [line.split()[1:3] for line in rows[2:]] == [["write", "2"], ["read", "2"]]
     assert "p99.9" in "".join(lines) and "first done" in done.stdout
     assert done.stdout.count(f"{name} (read)") == count
