@@ -1,7 +1,6 @@
 #include "job/latency.h"
 
 #include "job/die.h"
-#include "job/series.h"
 
 #include <string.h>
 
@@ -72,7 +71,7 @@ uint64_t und_latency_count(const struct und_latency *latency)
 uint64_t und_latency_quantile(const struct und_latency *latency, double share)
 {
     const uint64_t total = und_latency_count(latency);
-    const uint64_t need = und_latency_need(total, share), most_ns = und_series_most_ns(latency);
+    const uint64_t need = und_latency_need(total, share), most_ns = und_latency_most_ns(latency);
     uint64_t seen = 0;
     for (int b = 0; b < UND_LATENCY_BUCKETS && total > 0; ++b)
         if ((seen += latency->counts[b]) >= need) {

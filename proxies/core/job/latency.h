@@ -18,10 +18,10 @@ struct und_series;
 
 struct und_latency {
     uint64_t counts[UND_LATENCY_BUCKETS];
-    uint64_t most_ns;
-    int64_t bytes;             /* that the operations moved */
-    uint64_t due;              /* ticks from which on the series is told of operations that end */
-    struct und_series *series; /* the same over time; NULL: not noted */
+    uint64_t most_ns, before_ns; /* the longest; with a series of the interval in hand, and of those before it */
+    int64_t bytes;               /* that the operations moved */
+    uint64_t due;                /* ticks from which on the series is told of operations that end */
+    struct und_series *series;   /* the same over time; NULL: not noted */
 };
 
 /* Kinds of operations: data calls, and small files from their open to their close. */
@@ -103,6 +103,12 @@ static inline void und_latency_end(struct und_latency *latency, uint64_t begin, 
 {
     if (latency)
         und_latency_add(latency, begin, und_ticks_now(), bytes);
+}
+
+/* The longest operation. */
+static inline uint64_t und_latency_most_ns(const struct und_latency *latency)
+{
+    return latency->most_ns > latency->before_ns ? latency->most_ns : latency->before_ns;
 }
 
 /* The largest nanoseconds in a bucket. */

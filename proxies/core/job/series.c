@@ -96,7 +96,7 @@ static void take_part(struct und_series *series, struct und_latency *latency)
     part->bytes += (uint64_t)(latency->bytes - series->before.bytes);
     part->most_ns = larger(part->most_ns, latency->most_ns);
     series->before.bytes = latency->bytes;
-    series->before.most_ns = larger(series->before.most_ns, latency->most_ns);
+    latency->before_ns = und_latency_most_ns(latency);
     latency->most_ns = 0; /* until the end, of the interval */
 }
 
@@ -125,17 +125,12 @@ void und_series_next(struct und_latency *latency, uint64_t end)
     series->due = ticks + (uint64_t)(left_s * 1e9 * 65536 / (double)und_ticks.ns);
 }
 
-uint64_t und_series_most_ns(const struct und_latency *latency)
-{
-    return latency->series ? larger(latency->most_ns, latency->series->before.most_ns) : latency->most_ns;
-}
-
 void und_series_end(struct und_latency *latency)
 {
     if (!latency->series)
         return;
     take_part(latency->series, latency);
-    latency->most_ns = und_series_most_ns(latency);
+    latency->most_ns = und_latency_most_ns(latency);
 }
 
 uint64_t und_interval_quantile(const struct und_interval *interval, double share)

@@ -24,9 +24,6 @@ void und_series_free(struct und_series *series);
 /* Seconds count from here on, on und_clock. */
 void und_series_start(struct und_series *series, double zero);
 
-/* The longest operation of the histogram: while the series is noted, this has only that of the interval. */
-uint64_t und_series_most_ns(const struct und_latency *latency);
-
 /* No more operations come. */
 void und_series_end(struct und_latency *latency);
 

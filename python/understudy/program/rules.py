@@ -1,6 +1,7 @@
 """Rules that the schema of workloads cannot express: sums, products, order and names.
 
-`proxies/core/workload/program.c` and `proxies/core/plan/plan.c` refuse the same.
+`proxies/core/workload/program.c` and `proxies/core/plan/plan.c` refuse the same. One file because
+the rules of a step need those of its instructions.
 """
 
 import json

@@ -2,6 +2,7 @@
 
 A mark passes only by runs that were made, on storage, and in enough sessions; a failed run counts
 against it. docs/how-to/accept-a-system.md defines each metric and how it is decided.
+One file because a finding is decided by all that may leave runs out of it.
 """
 
 import math
