@@ -33,7 +33,7 @@ foreach(script IN LISTS scripts)
     set_tests_properties("mpi.${suite}.${name}" PROPERTIES TIMEOUT 600 SKIP_RETURN_CODE 77
       ENVIRONMENT "UND_FAKE_STRIPED=$<TARGET_FILE:fake_striped>;UND_PLANT=$<TARGET_FILE:plant>;UND_FAULT=$<TARGET_FILE:fault>;UND_MPICC=${MPI_C_COMPILER};UND_METHODS=${und_built}")
     # These look at the clock; the others mostly wait for ranks to start.
-    if(suite STREQUAL "run" OR name STREQUAL "computes")
+    if(suite STREQUAL "run" OR name MATCHES "^(computes$|keeps-rate)")
       set_tests_properties("mpi.${suite}.${name}" PROPERTIES RUN_SERIAL TRUE)
     endif()
   endforeach()

@@ -287,8 +287,8 @@ TEST(test_rules)
          "w.json: streams[0]: steps[0]: expected open before what moves, flushes or closes files"},
         {STEP "do/4", "{'repeat': 2, 'do': ['sync']}", "w.json: streams[0]: repeat: expected reads"},
         {STEP "do/4", "{'in_turn': ['sync']}",
-         "w.json: streams[1]: the variable c: collective: expected false, since "
-         "no ranks call together"},
+         "w.json: streams[0].steps[0].do[4].in_turn: expected the open of the step in it, since ranks open one after "
+         "the other"},
         {"streams/1/steps/0/do/0/mode", "'keep'",
          "w.json: streams[1]: mode: expected read for reads, and another for "
          "writes"},
@@ -302,11 +302,8 @@ TEST(test_rules)
         json_t *root = parse(base);
         change(root, cases[i].path, cases[i].value);
         struct und_workload *workload = read_value(root, &error);
-        if (i == 3) /* in turn is for files of several ranks with the index k, as these are */
-            assert_string_equal(workload && workload->streams[0].in_turn ? "in turn" : error.text, "in turn");
-        else
-            assert_string_equal(workload ? cases[i].path : "none", "none");
-        if (i != 3 && cases[i].message)
+        assert_string_equal(workload ? cases[i].path : "none", "none");
+        if (cases[i].message)
             assert_string_equal(error.text, cases[i].message);
         und_workload_free(workload);
         json_decref(root);
