@@ -107,7 +107,8 @@ def kept() -> dict[tuple[str, str], float]:
 
 def record(replay: Path, folder: Path) -> None:
     """Keeps them, and prints them."""
-    lines = ["# python benchmarks/instructions.py --record: of a transfer of 4 KiB"]
+    lines = ["# python benchmarks/instructions.py --record"]
+    lines += ["# Of a transfer of 4 KiB, within the function that moves them, by callgrind."]
     lines += ["options,kind,instructions"]
     for options in OPTIONS:
         lines += [f"{options},{kind},{n:.0f}" for kind, n in costs(replay, folder, options)]

@@ -1,6 +1,7 @@
 """Workloads of instructions (understudy/workload/3) that a person writes: what is refused of them,
 and by what message."""
 
+import json
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from tests.support import call_lines, refused
 from tests.support.both_readers import answers, read
 from tests.support.keys import to_keys
 from tests.support.programs import HEADER
+from tests.support.said import raises, said
 from understudy.cli import main
 from understudy.contracts.workload import build, load
 from understudy.errors import UnderstudyError
@@ -58,6 +60,17 @@ def test_what_is_wrong_is_named(place: str, value: Any, message: str) -> None:
     with pytest.raises(UnderstudyError) as error:
         build(row, "app.json")
     assert str(error.value).startswith(f"app.json: {message}"), error.value
+
+
+def test_turns_have_the_open_of_their_step() -> None:
+    row = json.loads((ROOT / "proxies/tests/samples/turns.json").read_text())
+    body = row["streams"][0]["steps"][0]["do"]
+    turns = next(i for i, instruction in enumerate(body) if "in_turn" in instruction)
+    assert "open" in body[turns]["in_turn"][0]
+    body.insert(turns, body[turns]["in_turn"].pop(0))
+    with raises(UnderstudyError, "turns-open"):
+        build(row, "app.json")
+    assert said("turns-open", answers([row])[0])
 
 
 @pytest.mark.parametrize(("place", "value", "message"), refused.cases("program_by_player"))
