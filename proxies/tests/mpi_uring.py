@@ -1,5 +1,6 @@
 """The queue of the method uring: what it asks the kernel for, and what it says without it."""
 
+import ctypes
 import errno
 import itertools
 import re
@@ -184,15 +185,19 @@ def repeats_what_is_put_off(player: Player) -> None:
         expect(outcome.status == 0 and log.exists(), f"{call}, {number}: {outcome.err}")
 
 
+def has_filters() -> bool:
+    """Whether the kernel has filters of system calls, asked without the player."""
+    get_seccomp = 21
+    return bool(ctypes.CDLL(None).prctl(get_seccomp, 0, 0, 0, 0) >= 0)
+
+
 def forbidden(player: Player, number: int) -> Player:
     """The player in a filter of system calls, as containers have."""
+    if not has_filters():
+        raise Skip("seccomp", "the kernel has no filters of system calls")
     script = player.folder / "forbid.py"
     script.write_text(FORBID)
-    done = player.script(f"exec {sys.executable} {script} {number}")
-    outcome = done.run(0, "--version")
-    if outcome.status != 0 and "prctl" in outcome.err:
-        raise Skip("seccomp", f"no filter of system calls can be set: {outcome.err[-200:]}")
-    return done
+    return player.script(f"exec {sys.executable} {script} {number}")
 
 
 def forbidden_by_the_system(player: Player) -> None:

@@ -19,6 +19,7 @@ DARSHAN = '"${DARSHAN_RUNTIME:-$(dirname "$(command -v darshan-config)")/..}"'
 PYPI = "import urllib.request as web; web.urlopen('https://pypi.org/simple/pip/', timeout=9)"
 # The system call io_uring_setup, which a kernel or a container may forbid.
 IO_URING = "import ctypes; assert ctypes.CDLL(None).syscall(425, 1, bytes(120)) >= 0"
+SECCOMP = "import ctypes; assert ctypes.CDLL(None).prctl(21, 0, 0, 0, 0) >= 0"
 # That some versions of Python, or some processors, lack.
 MODULES = {
     "adios2": "adios2",
@@ -51,6 +52,7 @@ MORE = {
     "no qsub": "! command -v qsub",
     "ptrace": "strace -o /dev/null true",
     "root": 'test "$(id -u)" = 0',
+    "seccomp": f"python3 -c '{SECCOMP}'",
     "zsh": "command -v zsh",
 }
 
