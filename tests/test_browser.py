@@ -66,7 +66,7 @@ def look(folder: Path, text: str, width: int, picture: Path | None = None) -> di
     inner = text.replace("</body>", f"<script>{script}</script></body>")
     outer = folder / "outer.html"
     outer.write_text(
-        "<!doctype html><body style='margin:0'><pre id=said></pre><script>"
+        "<!doctype html><meta charset=utf-8><body style='margin:0'><pre id=said></pre><script>"
         "addEventListener('message', e => { said.textContent = e.data; said.hidden = true; })"
         f"</script><iframe style='width:{width}px;height:9000px;border:0' "
         f"srcdoc='{html.escape(inner, quote=True)}'></iframe>"
