@@ -36,9 +36,11 @@ KINDS = ("write", "overwrite", "read")
 TABLE = sides.ROOT / "benchmarks" / "measured" / "queue_depth.csv"
 PAGE = sides.ROOT / "docs" / "results" / "benchmarks.md"
 BEGIN, END = "<!-- queue_depth.csv -->\n", "<!-- end of queue_depth.csv -->\n"
-# Ours, theirs; without a depth of its own a program is compared at depth 1.
+# Ours, theirs; without a depth of its own a program is compared at depth 1. The second is the
+# control: the same command twice in each round.
 PAIRS = (
     ("player uring", "fio io_uring"),
+    ("fio io_uring again", "fio io_uring"),
     ("player uring", "fio libaio"),
     ("player uring", "IOR AIO"),
     ("player posix", "fio psync"),
@@ -170,7 +172,7 @@ class Programs:
 
     def lacking(self, side: str) -> str:
         """Why the side cannot run here; "" where it can."""
-        program, how = side.split()
+        program, how, *_ = side.split()
         if program == "IOR":
             if not self.ior:
                 return ior.MISSING
@@ -187,7 +189,7 @@ class Programs:
 
     def run(self, side: str, case: Case) -> Costs:
         """One side of a pair."""
-        program, how = side.split()
+        program, how, *_ = side.split()
         meter = {"player": self.player, "fio": self.play_fio, "IOR": self.play_ior}[program]
         costs = meter(case, how)
         for path in self.folder.iterdir():
