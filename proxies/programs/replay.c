@@ -277,9 +277,9 @@ static void finish_result(const struct und_run *run, const char *output, struct 
 }
 
 /* Is the host further from the median than another of another repetition? */
-static bool exceeds(const struct und_slowest *slowest, const struct und_slowest *other)
+static bool exceeds(const struct und_stragglers *stragglers, const struct und_stragglers *other)
 {
-    return slowest->host_s * other->median_host_s >= other->host_s * slowest->median_host_s;
+    return stragglers->host_s * other->median_host_s >= other->host_s * stragglers->median_host_s;
 }
 
 /* False when contents were wrong, or files could not be removed, of which the message is in `error`: what was measured
@@ -289,7 +289,7 @@ static bool play_repetitions(const struct und_run *run, const struct und_options
 {
     struct und_verification *verification = calloc(1, sizeof *verification);
     const struct und_taker taker = {und_result_take, und_result_take_series, result};
-    struct und_slowest most = {.ranks = 0};
+    struct und_stragglers most = {.ranks = 0};
     int64_t played = 0;
     char text[1024];
     UND_CHECK(verification, "no memory to verify");
@@ -298,13 +298,13 @@ static bool play_repetitions(const struct und_run *run, const struct und_options
             und_print(stderr, "understudy: repetition %" PRId64, played);
         if (result)
             und_result_begin(result);
-        struct und_slowest slowest;
+        struct und_stragglers stragglers;
         removed = und_run_repetition(run, run->plan->keep && played == run->plan->repetitions - 1, &taker, verification,
-                                     &slowest, error);
+                                     &stragglers, error);
         if (result)
-            und_result_end(result, &slowest);
-        if (result && exceeds(&slowest, &most))
-            most = slowest;
+            und_result_end(result, &stragglers);
+        if (result && exceeds(&stragglers, &most))
+            most = stragglers;
     }
     json_t *striping = und_layout_log_json(run->layout_log);
     const bool right = verification->wrong_bytes == 0;
@@ -313,7 +313,7 @@ static bool play_repetitions(const struct und_run *run, const struct und_options
                   verification->wrong_bytes, verification->bytes, verification->first);
     if (result && played == run->plan->repetitions)
         finish_result(run, options->output, result, verification, striping);
-    und_slowest_text(&most, text, sizeof text);
+    und_stragglers_text(&most, text, sizeof text);
     if (result && text[0])
         und_print(stderr, "%s", text);
     free(verification);

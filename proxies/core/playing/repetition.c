@@ -420,7 +420,8 @@ static bool drop_files(const struct und_run *run, bool keep, struct und_error *e
 }
 
 bool und_run_repetition(const struct und_run *run, bool keep, const struct und_taker *taker,
-                        struct und_verification *verification, struct und_slowest *slowest, struct und_error *error)
+                        struct und_verification *verification, struct und_stragglers *stragglers,
+                        struct und_error *error)
 {
     /* Not a byte of them is touched before its dump is played. */
     const int64_t count = run->schedule->count;
@@ -433,7 +434,7 @@ bool und_run_repetition(const struct und_run *run, bool keep, const struct und_t
     play(run, records, sizes, latencies, &deadlines, here);
     reduce(run, records, sizes, latencies, &deadlines, taker);
     und_latencies_free(latencies);
-    und_slowest_find(io_time_of(records, count * UND_PHASES), run->comm, slowest);
+    und_stragglers_find(io_time_of(records, count * UND_PHASES), run->comm, stragglers);
     if (run->plan->verify) {
         verify(run, &deadlines, here);
         gather_verification(run, here, verification);

@@ -2,7 +2,7 @@
 #ifndef UND_REPETITION_H
 #define UND_REPETITION_H
 
-#include "job/slowest.h"
+#include "job/stragglers.h"
 #include "plan/run.h"
 #include "playing/latencies.h"
 
@@ -36,6 +36,7 @@ struct und_taker {
  * Leaves no files, but with `keep`: false with the error message on every rank where some could not be removed.
  * Collective. */
 bool und_run_repetition(const struct und_run *run, bool keep, const struct und_taker *taker,
-                        struct und_verification *verification, struct und_slowest *slowest, struct und_error *error);
+                        struct und_verification *verification, struct und_stragglers *stragglers,
+                        struct und_error *error);
 
 #endif

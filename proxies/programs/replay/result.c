@@ -333,22 +333,22 @@ static void put_slowest(json_t *object, const char *key, json_t *what, double io
     put(object, key, what);
 }
 
-static void put_slowest_of_all(json_t *object, const struct und_slowest *slowest)
+static void put_stragglers(json_t *object, const struct und_stragglers *stragglers)
 {
     json_t *rank = json_object(), *host = json_object();
-    put(rank, "rank", json_integer(slowest->rank));
-    put(rank, "host", json_string(slowest->rank_host));
-    put_slowest(object, "slowest_rank", rank, slowest->rank_s, slowest->median_rank_s);
-    put(host, "host", json_string(slowest->host));
-    put_slowest(object, "slowest_host", host, slowest->host_s, slowest->median_host_s);
+    put(rank, "rank", json_integer(stragglers->rank));
+    put(rank, "host", json_string(stragglers->rank_host));
+    put_slowest(object, "slowest_rank", rank, stragglers->rank_s, stragglers->median_rank_s);
+    put(host, "host", json_string(stragglers->host));
+    put_slowest(object, "slowest_host", host, stragglers->host_s, stragglers->median_host_s);
 }
 
-void und_result_end(struct und_result *result, const struct und_slowest *slowest)
+void und_result_end(struct und_result *result, const struct und_stragglers *stragglers)
 {
     add_text(result, result->stream < 0 ? "], " : "]}], ");
     json_t *rest = json_object();
     put(rest, "elapsed_s", json_real(result->elapsed_s));
-    put_slowest_of_all(rest, slowest);
+    put_stragglers(rest, stragglers);
     add(result, rest, JSON_EMBED);
     add_text(result, "}");
 }

@@ -19,7 +19,7 @@ struct und_result *und_result_new(const struct und_run *run, const struct und_op
 void und_result_begin(struct und_result *result);
 und_take_outcome und_result_take; /* of the repetition that was begun; the taker is the result */
 und_take_series und_result_take_series;
-void und_result_end(struct und_result *result, const struct und_slowest *slowest);
+void und_result_end(struct und_result *result, const struct und_stragglers *stragglers);
 
 /* Completes, flushes and closes the files, and frees the result. */
 void und_result_finish(struct und_result *result, const struct und_verification *verification, json_t *striping);

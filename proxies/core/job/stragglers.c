@@ -1,4 +1,4 @@
-#include "job/slowest.h"
+#include "job/stragglers.h"
 
 #include "job/die.h"
 #include "job/timing.h"
@@ -17,16 +17,16 @@ static int by_time(const void *left, const void *right)
     return (a > b) - (a < b);
 }
 
-void und_slowest_find_host(struct und_host_time *hosts, int64_t count, struct und_slowest *slowest)
+void und_stragglers_find_host(struct und_host_time *hosts, int64_t count, struct und_stragglers *stragglers)
 {
     qsort(hosts, (size_t)count, sizeof *hosts, by_time);
-    slowest->hosts = count;
-    slowest->host_s = hosts[count - 1].io_s;
-    slowest->median_host_s = hosts[(count - 1) / 2].io_s;
-    memcpy(slowest->host, hosts[count - 1].name, sizeof slowest->host);
+    stragglers->hosts = count;
+    stragglers->host_s = hosts[count - 1].io_s;
+    stragglers->median_host_s = hosts[(count - 1) / 2].io_s;
+    memcpy(stragglers->host, hosts[count - 1].name, sizeof stragglers->host);
 }
 
-static void find_rank(double io_s, const char *host, MPI_Comm comm, struct und_slowest *slowest)
+static void find_rank(double io_s, const char *host, MPI_Comm comm, struct und_stragglers *stragglers)
 {
     const struct und_record record = {.took_place = true, .spent_s = io_s};
     struct und_summary summary;
@@ -37,18 +37,18 @@ static void find_rank(double io_s, const char *host, MPI_Comm comm, struct und_s
     int ranks;
     MPI_Comm_size(comm, &ranks);
     MPI_Comm_rank(comm, &most.rank);
-    memcpy(slowest->rank_host, host, sizeof slowest->rank_host);
+    memcpy(stragglers->rank_host, host, sizeof stragglers->rank_host);
     UND_MPI(MPI_Allreduce(MPI_IN_PLACE, &most, 1, MPI_DOUBLE_INT, MPI_MAXLOC, comm), failed);
-    UND_MPI(MPI_Bcast(slowest->rank_host, sizeof slowest->rank_host, MPI_CHAR, most.rank, comm), failed);
+    UND_MPI(MPI_Bcast(stragglers->rank_host, sizeof stragglers->rank_host, MPI_CHAR, most.rank, comm), failed);
     und_summarize(&record, 1, comm, &summary);
-    slowest->ranks = ranks;
-    slowest->rank = most.rank;
-    slowest->rank_s = most.io_s;
-    slowest->median_rank_s = summary.quantile_s[UND_MEDIAN];
+    stragglers->ranks = ranks;
+    stragglers->rank = most.rank;
+    stragglers->rank_s = most.io_s;
+    stragglers->median_rank_s = summary.quantile_s[UND_MEDIAN];
 }
 
 /* The first rank of each host has the sum of its ranks. */
-static void find_host(double io_s, const char *host, MPI_Comm comm, struct und_slowest *slowest)
+static void find_host(double io_s, const char *host, MPI_Comm comm, struct und_stragglers *stragglers)
 {
     struct und_host_time here = {.io_s = 0}, *hosts = NULL;
     MPI_Comm node, firsts;
@@ -70,27 +70,27 @@ static void find_host(double io_s, const char *host, MPI_Comm comm, struct und_s
     UND_MPI(MPI_Gather(&here, (int)sizeof here, MPI_BYTE, hosts, (int)sizeof here, MPI_BYTE, 0, firsts), failed);
     MPI_Comm_free(&firsts);
     if (rank == 0)
-        und_slowest_find_host(hosts, count, slowest);
+        und_stragglers_find_host(hosts, count, stragglers);
     free(hosts);
 }
 
-void und_slowest_find(double io_s, MPI_Comm comm, struct und_slowest *slowest)
+void und_stragglers_find(double io_s, MPI_Comm comm, struct und_stragglers *stragglers)
 {
     char host[UND_HOST_BYTES] = "";
-    memset(slowest, 0, sizeof *slowest);
+    memset(stragglers, 0, sizeof *stragglers);
     gethostname(host, sizeof host - 1);
-    find_rank(io_s, host, comm, slowest);
-    find_host(io_s, host, comm, slowest);
+    find_rank(io_s, host, comm, stragglers);
+    find_host(io_s, host, comm, stragglers);
 }
 
-void und_slowest_text(const struct und_slowest *slowest, char *text, size_t size)
+void und_stragglers_text(const struct und_stragglers *stragglers, char *text, size_t size)
 {
     text[0] = '\0';
-    if (slowest->hosts < 2 || slowest->median_host_s <= 0 || slowest->median_rank_s <= 0)
+    if (stragglers->hosts < 2 || stragglers->median_host_s <= 0 || stragglers->median_rank_s <= 0)
         return;
     snprintf(text, size,
              "slowest by I/O time: %s, %.1f x the median of %" PRId64 " hosts; rank %" PRId64
              " on %s, %.1f x the median of %" PRId64 " ranks",
-             slowest->host, slowest->host_s / slowest->median_host_s, slowest->hosts, slowest->rank, slowest->rank_host,
-             slowest->rank_s / slowest->median_rank_s, slowest->ranks);
+             stragglers->host, stragglers->host_s / stragglers->median_host_s, stragglers->hosts, stragglers->rank,
+             stragglers->rank_host, stragglers->rank_s / stragglers->median_rank_s, stragglers->ranks);
 }
