@@ -58,14 +58,12 @@ static int flags_of(const struct und_open *how)
 
 static void open_direct(struct und_file *file, const struct und_open *how)
 {
-    void *capacity;
     file->page = und_direct_page();
     file->capacity = (how->transfer_bytes + file->page - 1) / file->page * file->page;
     file->direct = und_direct_open(how, file->descriptor, flags_of(how), "posix");
-    const int code = posix_memalign(&capacity, (size_t)file->page, (size_t)file->capacity);
-    if (code != 0)
+    file->aligned = und_direct_memory(file->capacity);
+    if (!file->aligned)
         UND_DIE("posix: no memory for direct transfers of %lld bytes", (long long)file->capacity);
-    file->aligned = capacity;
 }
 
 static struct und_file *posix_open(const struct und_open *how)

@@ -83,7 +83,7 @@ struct call {
     struct call *next; /* of the free ones, or of those to repeat */
 };
 
-enum { SLOTS = 64, CALLS_BEFORE_SLOT = 16, ALIGNMENT = 4096, BATCH = 32, BUFFER_BYTES = 1 << 30 };
+enum { SLOTS = 64, CALLS_BEFORE_SLOT = 16, BATCH = 32, BUFFER_BYTES = 1 << 30 };
 
 static struct {
     struct io_uring ring;
@@ -248,10 +248,9 @@ static unsigned char *uring_transfer_memory(const int64_t *values, int64_t depth
     if (queue.is_registered)
         io_uring_unregister_buffers(&queue.ring);
     free(queue.memory);
-    void *memory;
-    if (posix_memalign(&memory, (size_t)queue.page, (size_t)bytes) != 0)
+    queue.memory = und_direct_memory(bytes);
+    if (!queue.memory)
         UND_DIE("uring: no memory for %lld bytes in flight", (long long)bytes);
-    queue.memory = memory;
     queue.memory_bytes = bytes;
     register_memory();
     return queue.memory;
@@ -458,14 +457,13 @@ static void take_all(void)
 /* Direct calls start in memory that is aligned. */
 static void align(struct call *call)
 {
-    if ((uintptr_t)call->data % ALIGNMENT == 0)
+    if ((uintptr_t)call->data % (uintptr_t)queue.page == 0)
         return;
     if (call->bytes > call->aligned_bytes) {
-        void *memory;
         free(call->aligned);
-        if (posix_memalign(&memory, ALIGNMENT, (size_t)call->bytes) != 0)
+        call->aligned = und_direct_memory(call->bytes);
+        if (!call->aligned)
             UND_DIE("uring: no memory for direct transfers of %lld bytes", (long long)call->bytes);
-        call->aligned = memory;
         call->aligned_bytes = call->bytes;
     }
     call->moved = call->aligned;

@@ -18,6 +18,7 @@
 #include "programs/replay/claim.h"
 #include "programs/replay/memory.h"
 #include "programs/replay/result.h"
+#include "storage/direct.h"
 #include "storage/run_directory.h"
 #include "storage/watchdog.h"
 #include "text/print.h"
@@ -434,7 +435,6 @@ static bool scale(struct und_workload *workload, const struct und_options *optio
 /* Tells of bytes that the original moves past the page cache and this run does not, or not all of them. */
 static void note_direct(const struct und_workload *workload, const struct und_plan *plan)
 {
-    enum { PAGE = 4096 };
     for (int s = 0; s < workload->stream_count; ++s) {
         const struct und_stream_plan *here = &plan->streams[s];
         if (!workload->streams[s].direct)
@@ -442,7 +442,7 @@ static void note_direct(const struct und_workload *workload, const struct und_pl
         if (!here->direct)
             und_print(stderr, "understudy: streams[%d] (%s): direct in the original; the method %s uses the page cache",
                       s, workload->streams[s].name, here->method->name);
-        else if (here->least_transfer_bytes % PAGE != 0)
+        else if (here->least_transfer_bytes % und_direct_page() != 0)
             und_print(stderr,
                       "understudy: streams[%d] (%s): transfers of %" PRId64
                       " bytes are no whole pages; what is left of a page goes through the page cache",

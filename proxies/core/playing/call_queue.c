@@ -1,8 +1,9 @@
 #include "playing/call_queue.h"
 
+#include "storage/direct.h"
+
 #include <errno.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #ifdef UND_HAVE_URING
 #include <liburing.h>
@@ -25,9 +26,8 @@ bool und_call_queue_is_there(void)
 
 struct und_call_queue *und_call_queue_new(int64_t depth, int64_t bytes)
 {
-    const int64_t page = sysconf(_SC_PAGESIZE), stride = (bytes / page + 1) * page;
+    const int64_t page = und_direct_page(), stride = (bytes / page + 1) * page;
     struct und_call_queue *queue = calloc(1, sizeof *queue);
-    void *memory = NULL;
     if (!queue)
         return NULL;
     if (stride > INT64_MAX / depth || io_uring_queue_init((unsigned)depth, &queue->ring, 0) != 0) {
@@ -35,11 +35,11 @@ struct und_call_queue *und_call_queue_new(int64_t depth, int64_t bytes)
         return NULL;
     }
     queue->free = calloc((size_t)depth, sizeof *queue->free);
-    if (!queue->free || posix_memalign(&memory, (size_t)page, (size_t)(depth * stride)) != 0) {
+    queue->memory = und_direct_memory(depth * stride);
+    if (!queue->free || !queue->memory) {
         und_call_queue_free(queue);
         return NULL;
     }
-    queue->memory = memory;
     queue->depth = depth;
     queue->stride = stride;
     for (int64_t number = depth; number-- > 0;)

@@ -3,6 +3,7 @@
 
 #include "job/die.h"
 #include "playing/call_queue.h"
+#include "storage/direct.h"
 #include "storage/run_directory.h"
 #include "storage/tree.h"
 #include "storage/watchdog.h"
@@ -88,9 +89,8 @@ struct und_caller {
 /* As O_DIRECT wants it. */
 static void *allocate_pages(int64_t bytes, const struct und_stream *stream)
 {
-    void *memory = NULL;
-    UND_CHECK(posix_memalign(&memory, (size_t)sysconf(_SC_PAGESIZE), (size_t)bytes) == 0,
-              "no memory for the calls of the stream %s", stream->name);
+    void *memory = und_direct_memory(bytes);
+    UND_CHECK(memory, "no memory for the calls of the stream %s", stream->name);
     return memory;
 }
 

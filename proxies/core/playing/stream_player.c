@@ -6,9 +6,9 @@
 #include "playing/metadata.h"
 #include "playing/small_file_set.h"
 #include "playing/stream_internal.h"
+#include "storage/direct.h"
 #include "storage/run_directory.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -52,14 +52,11 @@ static int64_t most_pieces(const struct und_stream *stream)
 /* The memory of reads between writes, which direct I/O can use. */
 static void make_mix(struct und_stream_player *player)
 {
-    enum { PAGE = 4096 };
-    void *buffer = NULL;
     if (player->run->plan->mix_reads <= 0 || player->mode != UND_CREATE || player->stream->operation != UND_WRITES ||
         player->stream->own_set.tree)
         return;
-    UND_CHECK((errno = posix_memalign(&buffer, PAGE, (size_t)player->plan->most_transfer_bytes)) == 0,
-              "no memory for reads of %" PRId64 " bytes", player->plan->most_transfer_bytes);
-    player->mix.buffer = buffer;
+    player->mix.buffer = und_direct_memory(player->plan->most_transfer_bytes);
+    UND_CHECK(player->mix.buffer, "no memory for reads of %" PRId64 " bytes", player->plan->most_transfer_bytes);
 }
 
 struct und_stream_player *und_stream_player_new(const struct und_run *run, int stream, int64_t as, enum und_mode mode)

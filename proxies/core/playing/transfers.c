@@ -2,6 +2,7 @@
 #include "job/die.h"
 #include "playing/small_file_set.h"
 #include "playing/stream_internal.h"
+#include "storage/direct.h"
 #include "storage/watchdog.h"
 
 #include <inttypes.h>
@@ -332,9 +333,9 @@ void und_stream_player_make_queue(struct und_stream_player *player)
     if (player->plan->depth == 0)
         return;
     if (queue->depth == 0) {
-        enum { PAGE = 4096 };
+        const int64_t page = und_direct_page();
         queue->depth = player->plan->depth;
-        queue->stride = (player->plan->most_transfer_bytes + PAGE - 1) / PAGE * PAGE;
+        queue->stride = (player->plan->most_transfer_bytes + page - 1) / page * page;
         queue->places = queue->depth + (UND_PERIOD + queue->stride - 1) / queue->stride;
         queue->flights = calloc((size_t)queue->places, sizeof *queue->flights);
         queue->fillings = calloc((size_t)queue->places, sizeof *queue->fillings);

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -14,6 +15,13 @@ int64_t und_direct_page(void)
 {
     const long page = sysconf(_SC_PAGESIZE);
     return page > 4096 ? page : 4096;
+}
+
+void *und_direct_memory(int64_t bytes)
+{
+    void *memory = NULL;
+    errno = posix_memalign(&memory, (size_t)und_direct_page(), (size_t)bytes);
+    return errno == 0 ? memory : NULL;
 }
 
 int64_t und_direct_bytes(int64_t page, int64_t bytes, int64_t offset, bool *directly)

@@ -8,6 +8,9 @@
  * is written directly and through the cache. */
 int64_t und_direct_page(void);
 
+/* Memory that begins on such a page, for the caller to free; NULL with errno where there is none. */
+void *und_direct_memory(int64_t bytes);
+
 /* Of so many bytes at the offset those of the next call, and whether they are whole pages, which go directly. */
 int64_t und_direct_bytes(int64_t page, int64_t bytes, int64_t offset, bool *directly);
 
