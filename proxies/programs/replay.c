@@ -455,8 +455,7 @@ static void note_depth(const struct und_workload *workload, const struct und_pla
 {
     for (int s = 0; s < workload->stream_count; ++s) {
         const struct und_stream_plan *here = &plan->streams[s];
-        int64_t bytes;
-        const int64_t calls = und_caller_depth(&workload->streams[s], &bytes);
+        const int64_t calls = und_caller_depth(&workload->streams[s]);
         if (calls > 1 && !und_call_queue_is_there())
             und_print(stderr,
                       "understudy: streams[%d] (%s): up to %" PRId64

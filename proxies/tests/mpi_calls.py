@@ -1,6 +1,7 @@
 """Calls of the system: the player makes them one by one, on files that it makes and removes."""
 
 import os
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +16,7 @@ from mpi_support import (
     equal,
     expect,
     flip,
+    largest_mapping,
     left_only,
     main,
     named,
@@ -237,6 +239,19 @@ def in_flight(player: Player) -> None:
     expect(status not in (0, 2) and "byte 8999 " in message, f"{status}: {message}")
 
 
+def memory_of_calls(player: Player) -> None:
+    """Calls stated deeper than there are take memory for those that there are."""
+    size = 1 << 20
+    made: list[Json] = [opened(0, 0, "read", "write", "create")]
+    made += [{"repeat": 4, "do": [write(size, at=[0, size], depth=4096)]}, CLOSE]
+    path = player.describe(workload(*made, entries=[{}], stored=4 * size))
+    planned = player.run(0, "-w", path, "--dry-run")
+    (memory,) = re.findall(r"memory per rank +(\d+)", planned.out)
+    expect(int(memory) < 64 * size, f"{memory} bytes planned")
+    allocation = largest_mapping(player, "-w", path, "-o", "data")
+    expect(allocation < 1 << 30, f"{allocation} bytes at once")
+
+
 def without_depth(value: Any) -> Any:
     """The workload with each call behind the other."""
     if isinstance(value, list):
@@ -451,7 +466,17 @@ def strays(player: Player) -> None:
 
 
 CASES = named(
-    *(every_kind, flipped_bytes, direct, in_flight, by_ranks, names, bad_calls, wrong_calls),
+    *(
+        every_kind,
+        flipped_bytes,
+        direct,
+        in_flight,
+        memory_of_calls,
+        by_ranks,
+        names,
+        bad_calls,
+        wrong_calls,
+    ),
     *(file_of_another, link_in_the_way, stops_cleanly, strays),
 )
 

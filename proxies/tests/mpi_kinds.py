@@ -5,7 +5,6 @@ transfers: contents depend on the stream, the dump and the byte alone, so files 
 """
 
 import copy
-import itertools
 import json
 import re
 import sys
@@ -29,7 +28,10 @@ from mpi_support import (
     dumps_of,
     equal,
     expect,
+    in_flight,
+    largest_mapping,
     main,
+    moves_of,
     named,
     need_direct_io,
     need_method,
@@ -418,17 +420,24 @@ def deep(player: Player) -> None:
     cannot(player, collective, words=("the variable", "depth: expected none in files of each row"))
 
 
-def moves_of(row: Json) -> list[Json]:
-    instructions = itertools.chain(*(step["do"] for step in row["steps"]))
-    return [i for i in instructions if isinstance(i, dict) and ("write" in i or "read" in i)]
-
-
-def in_flight(described: Json, depth: int) -> Json:
-    """Its program with so many calls of each move in flight."""
-    row = program(described)
-    for move in itertools.chain(*map(moves_of, row["streams"])):
-        move["depth"] = depth
-    return row
+def memory_of_calls(player: Player) -> None:
+    """A queue deeper than a move has calls takes no memory for more, nor does the estimate; the
+    depth that is asked for stays stated."""
+    size = 1 << 20
+    data = variable("data", [4 * size], type="byte")
+    row = workload(stream("out", transfer_bytes=size, dumps=[dump(0, data)]), ranks=1)
+    path, deep = player.describe(row), player.describe(in_flight(row, 4096), "deep.json")
+    for method in player.methods(["uring", "mpiio"]):
+        option = ("-m", f"{method}.depth=4096")
+        mixed = [("-w", path, *option, "--mix", 75)] if method == "uring" else []
+        for given in (("-w", path, *option), ("-w", deep), *mixed):
+            planned = player.run(0, *given, "-a", method, "--dry-run")
+            equal(planned.status, 0, planned.err)
+            (memory,) = re.findall(r"memory per rank +(\d+)", planned.out)
+            expect(int(memory) < 64 * size, f"{method}, {given}: {memory} bytes planned")
+            expect("4096 calls of a rank in flight" in planned.out, planned.out)
+            allocations = largest_mapping(player, *given, "-a", method, "-o", "data", "--verify")
+            expect(allocations < 1 << 30, f"{method}, {given}: {allocations} bytes at once")
 
 
 def alike(result: Json, usual: Json, name: str) -> None:
@@ -444,7 +453,7 @@ def without(body: list[Any], word: str) -> list[Any]:
 CASES = {
     **{case: run for name in KINDS for case, run in of_kind(name).items()},
     **named(parts_stay, in_turn_refused, laid_out, paced, between, says_that_it_waits, late),
-    **named(direct, nonblocking, deep),
+    **named(direct, nonblocking, deep, memory_of_calls),
 }
 
 if __name__ == "__main__":

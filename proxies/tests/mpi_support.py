@@ -100,6 +100,20 @@ def program(workload: Json) -> Json:
         return workload
 
 
+def moves_of(row: Json) -> list[Json]:
+    """The moves of a stream of a program."""
+    instructions = itertools.chain(*(step["do"] for step in row["steps"]))
+    return [i for i in instructions if isinstance(i, dict) and ("write" in i or "read" in i)]
+
+
+def in_flight(described: Json, depth: int) -> Json:
+    """Its program with so many calls of each move in flight."""
+    row = program(described)
+    for move in itertools.chain(*map(moves_of, row["streams"])):
+        move["depth"] = depth
+    return row
+
+
 def variable(name: str = "v", shape: Sequence[int] = (30, 37), **changes: Any) -> Json:
     """By default rows of 296 bytes, not a multiple of a page or of a transfer."""
     row = {"name": name, "label": "", "count": 1, "type": "f64", "shape": list(shape)}
@@ -466,6 +480,16 @@ def traces(player: Player) -> dict[str, list[str]]:
     for path in paths:
         path.unlink()
     return lines
+
+
+def largest_mapping(player: Player, *arguments: object) -> int:
+    """Bytes of the largest memory that a run by one rank asks the system for at once."""
+    outcome = traced(player, "mmap").run(0, *arguments, "-O", "mapping.json")
+    equal(outcome.status, 0, outcome.err)
+    (player.folder / "mapping.json").unlink()
+    shutil.rmtree(player.data, ignore_errors=True)
+    lines = itertools.chain(*traces(player).values())
+    return max(int(size) for line in lines for size in re.findall(r"mmap\(NULL, (\d+)", line))
 
 
 def together(player: Player, names: Iterable[str], attempt: Callable[[Player, str], None]) -> None:

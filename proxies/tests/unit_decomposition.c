@@ -299,5 +299,37 @@ TEST(test_shares)
         check_shares(&dealt[v]);
 }
 
+/* No rank of any group makes more transfers, and the maximum is reached where all share a file. */
+static void check_most_calls(const struct und_variable *variable, int64_t transfer_bytes)
+{
+    const int64_t most = und_decomposition_most_calls(variable, RANKS, transfer_bytes);
+    for (int64_t groups = 1; groups <= RANKS; ++groups) {
+        int64_t largest = 0;
+        for (int64_t rank = 0; rank < RANKS; ++rank) {
+            const struct und_group group = und_group_of(rank, RANKS, groups);
+            struct und_dataset dataset;
+            struct und_box block;
+            struct und_cut cut;
+            und_decomposition_place(variable, RANKS, &group, rank, &dataset, &block);
+            const struct und_deal deal = und_decomposition_deal(variable, RANKS, &group, rank, &block);
+            und_cut_begin_dealt(&cut, &dataset, &block, &deal, transfer_bytes);
+            assert_true(cut.calls <= most);
+            largest = und_larger(largest, cut.calls);
+        }
+        assert_true(groups > 1 || largest == most);
+    }
+}
+
+TEST(test_most_calls)
+{
+    static const int64_t sizes[] = {8, 9, 24, 40, 100, 1000, INT64_MAX};
+    for (size_t s = 0; s < COUNT(sizes); ++s) {
+        for (int v = 0; v < VARIABLES; ++v)
+            check_most_calls(&variables[v], sizes[s]);
+        for (int v = 0; v < DEALT; ++v)
+            check_most_calls(&dealt[v], sizes[s]);
+    }
+}
+
 RUN(T(test_groups), T(test_shared_is_global), T(test_groups_are_packed), T(test_shares), T(test_cuts),
-    T(test_transfer_sizes), T(test_cyclic))
+    T(test_transfer_sizes), T(test_cyclic), T(test_most_calls))

@@ -3,6 +3,7 @@
 #include "interfaces/layout_request.h"
 #include "options/setting.h"
 #include "plan/fold.h"
+#include "workload/decomposition.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -80,6 +81,41 @@ static void plan_depth(const struct und_stream *stream, struct und_stream_plan *
         }
 }
 
+/* Can other transfers come between those of the stream? */
+static bool mixes(const struct und_stream *stream)
+{
+    return stream->operation == UND_WRITES && !stream->own_set.tree;
+}
+
+/* Calls of a rank in a move of the variable, with reads between writes, but not beyond the depth. */
+static int64_t flights_of(const struct und_stream *stream, const struct und_variable *variable, int64_t ranks,
+                          const struct und_stream_plan *plan, double mix_reads)
+{
+    const int64_t depth = und_plan_depth(variable, plan), bytes = und_plan_transfer_bytes(variable, plan);
+    const bool is_row = stream->own_set.owner == UND_EACH_ROW;
+    const struct und_variable row = und_decomposition_row(variable);
+    int64_t calls = depth == 0 ? 0 : und_decomposition_most_calls(is_row ? &row : variable, is_row ? 1 : ranks, bytes);
+    if (!is_row)
+        calls = und_smaller(calls, depth) * und_smaller(variable->count, depth);
+    if (mixes(stream) && mix_reads > 0)
+        calls += (int64_t)((double)calls * mix_reads) + 1;
+    return und_smaller(calls, depth);
+}
+
+/* Memory is for the calls that there are, however deep the queue is. */
+static void plan_flights(const struct und_workload *workload, struct und_plan *plan)
+{
+    for (int s = 0; s < workload->stream_count; ++s) {
+        const struct und_stream *stream = &workload->streams[s];
+        struct und_stream_plan *here = &plan->streams[s];
+        here->in_flight = here->depth > 0;
+        for (int e = 0; e < stream->entry_count; ++e)
+            for (int v = 0; !stream->entries[e].repeats && v < stream->entries[e].variable_count; ++v)
+                here->in_flight = und_larger(here->in_flight, flights_of(stream, &stream->entries[e].variables[v],
+                                                                         workload->ranks, here, plan->mix_reads));
+    }
+}
+
 /* A call moves whole elements. */
 static bool check_transfer(const struct und_stream *stream, int s, int d, int v, const struct und_stream_plan *plan,
                            const char *file, struct und_error *error)
@@ -143,12 +179,6 @@ static bool plan_calls(const struct und_stream *stream, int s, const struct und_
     if (plan->most_transfer_bytes == 0)
         plan->least_transfer_bytes = plan->most_transfer_bytes = plan->transfer_bytes;
     return true;
-}
-
-/* Can other transfers come between those of the stream? */
-static bool mixes(const struct und_stream *stream)
-{
-    return stream->operation == UND_WRITES && !stream->own_set.tree;
 }
 
 static bool check_method(const struct und_workload *workload, int s, const struct und_options *options,
@@ -528,6 +558,7 @@ static bool fill(const struct und_workload *workload, const struct und_options *
     for (int s = 0; s < workload->stream_count; ++s)
         if (!plan_stream(workload, s, options, file, plan->streams, error))
             return false;
+    plan_flights(workload, plan);
     return check_settings(workload, options, plan->streams, error) &&
            check_restart(workload, options, plan->streams, error) && check_deadlines(workload, options, plan, error) &&
            check_mix(workload, options, plan->streams, error) && plan_layout_of_files(options, &plan->layout, error);

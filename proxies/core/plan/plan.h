@@ -21,6 +21,7 @@ struct und_stream_plan {
     int64_t transfer_bytes;                            /* of the stream; see und_plan_transfer_bytes */
     int64_t least_transfer_bytes, most_transfer_bytes; /* of its variables */
     int64_t depth, most_depth; /* of its variables: calls in flight, see und_plan_depth, and as they state it */
+    int64_t in_flight;         /* and that there can be, of the calls of a move */
     bool collective;           /* of the stream; see und_plan_collective */
     bool all_collective, some_collective; /* of its variables */
     bool sync;

@@ -75,7 +75,8 @@ struct und_caller {
     int depth;
     int64_t bytes, operations, calls_made;
     struct und_call_queue *queue; /* NULL: each call ends before the next */
-    struct flight *flights;       /* by the numbers of the queue */
+    struct flight *flights;       /* by the numbers of the queue, */
+    int64_t most_in_flight;       /* which are so many */
     enum und_phase last;          /* of the calls that were begun */
     /* of the calls that are made or compared */
     struct und_pace *pace;
@@ -94,27 +95,36 @@ static void *allocate_pages(int64_t bytes, const struct und_stream *stream)
     return memory;
 }
 
+/* Calls of a rank that can be in flight, and the bytes of the largest. */
+static int64_t most_in_flight(const struct und_stream *stream, int64_t *bytes)
+{
+    int64_t most = 1;
+    *bytes = 0;
+    for (int s = 0; s < stream->step_count; ++s) {
+        int64_t largest;
+        most = und_larger(most, und_calls_in_flight(&stream->steps[s].dump->calls, &largest));
+        *bytes = und_larger(*bytes, largest);
+    }
+    return most;
+}
+
 int64_t und_caller_memory(const struct und_stream *stream)
 {
     enum { PATH = 64 };
     const int64_t entry = (int64_t)(3 * sizeof(int64_t) + sizeof(struct file) + sizeof(char *)) + 3 + PATH;
-    int64_t largest = 0, bytes;
+    int64_t largest = 0, bytes = 0;
     for (int s = 0; s < stream->step_count; ++s)
         largest = und_larger(largest, und_calls_largest(&stream->steps[s].dump->calls));
-    const int64_t depth = und_caller_depth(stream, &bytes);
+    const int64_t calls = und_caller_depth(stream) > 1 ? most_in_flight(stream, &bytes) : 0;
     return stream->own_set.tree->count * entry + UND_MAX_HANDLES * (int64_t)sizeof(struct handle) + largest +
-           (depth > 1 ? depth * (bytes + UND_PERIOD + (int64_t)sizeof(struct flight)) : 0);
+           (calls > 0 ? calls * (bytes + UND_PERIOD + (int64_t)sizeof(struct flight)) : 0);
 }
 
-int64_t und_caller_depth(const struct und_stream *stream, int64_t *bytes)
+int64_t und_caller_depth(const struct und_stream *stream)
 {
     int64_t depth = 1;
-    *bytes = 0;
-    for (int s = 0; s < stream->step_count; ++s) {
-        int64_t largest;
-        depth = und_larger(depth, und_calls_depth(&stream->steps[s].dump->calls, &largest));
-        *bytes = und_larger(*bytes, largest);
-    }
+    for (int s = 0; s < stream->step_count; ++s)
+        depth = und_larger(depth, und_calls_depth(&stream->steps[s].dump->calls));
     return depth;
 }
 
@@ -178,11 +188,11 @@ struct und_caller *und_caller_new(const struct und_run *run, int stream, int64_t
     caller->seen = und_allocate(tree->count, sizeof *caller->seen, what->name);
     caller->room = allocate_pages(1 + run->pattern->capacity, what);
     int64_t bytes;
-    const int64_t depth = makes ? und_caller_depth(what, &bytes) : 1;
-    if (depth > 1)
-        caller->queue = und_call_queue_new(depth, bytes);
+    caller->most_in_flight = most_in_flight(what, &bytes);
+    if (makes && und_caller_depth(what) > 1)
+        caller->queue = und_call_queue_new(caller->most_in_flight, bytes);
     if (caller->queue)
-        caller->flights = und_allocate(depth, sizeof *caller->flights, what->name);
+        caller->flights = und_allocate(caller->most_in_flight, sizeof *caller->flights, what->name);
     begin(caller);
     return caller;
 }
@@ -572,7 +582,7 @@ static bool begin_move(struct und_caller *caller, const struct und_call *call)
     const bool writes = call->kind == UND_CALL_WRITE;
     const int64_t place = place_of(caller, call, handle->opened);
     const int64_t entry = caller->files[handle->opened->file].entry;
-    while (und_call_queue_length(caller->queue) >= call->depth)
+    while (und_call_queue_length(caller->queue) >= und_smaller(call->depth, caller->most_in_flight))
         end_one(caller);
     if (writes)
         check_room(caller, handle->opened->file, place + call->bytes);

@@ -41,7 +41,7 @@ void und_caller_count(struct und_caller *caller, int64_t *bytes, int64_t *operat
 int64_t und_caller_files(const struct und_caller *caller);
 int64_t und_caller_memory(const struct und_stream *stream);
 
-/* Calls of a rank in flight at a time, and the bytes of the largest of them. */
-int64_t und_caller_depth(const struct und_stream *stream, int64_t *bytes);
+/* Calls of a rank in flight at a time, as the calls state it. */
+int64_t und_caller_depth(const struct und_stream *stream);
 
 #endif

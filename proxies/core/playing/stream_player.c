@@ -625,7 +625,7 @@ static void add_piece(struct und_stream_player *player, const struct und_variabl
     und_cut_begin_dealt(&piece->cut, &piece->dataset, &piece->block, &deal,
                         und_plan_transfer_bytes(variable, player->plan));
     piece->calls = piece->cut.calls;
-    piece->depth = und_plan_depth(variable, player->plan);
+    piece->depth = und_smaller(und_plan_depth(variable, player->plan), player->plan->in_flight);
     piece->calls_of_flush = player->plan->method->collective
                                 ? (player->plan->flush_bytes - 1) / und_plan_transfer_bytes(variable, player->plan) + 1
                                 : 0;
@@ -758,7 +758,7 @@ static void add_row(struct und_stream_player *player, const struct und_variable 
     memcpy(piece->block.count, piece->dataset.shape, sizeof piece->block.count);
     und_cut_begin(&piece->cut, &piece->dataset, &piece->block, und_plan_transfer_bytes(variable, player->plan));
     piece->calls = piece->cut.calls;
-    piece->depth = und_plan_depth(variable, player->plan);
+    piece->depth = und_smaller(und_plan_depth(variable, player->plan), player->plan->in_flight);
 }
 
 static void prepare_rows(struct und_stream_player *player, const struct und_dump *what)

@@ -39,15 +39,11 @@ static int64_t count_bases(const struct und_workload *workload)
     return bases;
 }
 
-/* A file of a set of small files is one row, and no other is open beside it. */
 static int64_t largest_block(const struct und_stream *stream, const struct und_variable *variable, int64_t ranks)
 {
-    struct und_variable row = *variable;
-    if (stream->own_set.owner != UND_EACH_ROW)
-        return und_decomposition_largest_block(variable, ranks);
-    row.rule = UND_EVEN;
-    row.shape[0] = 1;
-    return und_decomposition_largest_block(&row, 1);
+    const struct und_variable row = und_decomposition_row(variable);
+    return stream->own_set.owner == UND_EACH_ROW ? und_decomposition_largest_block(&row, 1)
+                                                 : und_decomposition_largest_block(variable, ranks);
 }
 
 /* The minimum size of one of the files that the bytes are divided among, whatever is each rank's. */
@@ -94,7 +90,7 @@ struct und_totals und_totals(const struct und_workload *workload, const struct u
         events += stream->dump_count;
         const double last_s = und_dump_time(stream, stream->dump_count - 1) * plan->time_scale;
         totals.scheduled_s = !plan->only_restarts && last_s > totals.scheduled_s ? last_s : totals.scheduled_s;
-        load.depth = plans[s].depth;
+        load.depth = plans[s].in_flight;
         for (int e = 0; e < stream->entry_count; ++e) {
             const struct und_dump *dump = &stream->entries[e];
             int64_t here = 0, step = 0, begun = 0;
@@ -127,7 +123,7 @@ struct und_totals und_totals(const struct und_workload *workload, const struct u
         if (plans[s].depth > 0)
             totals.memory_per_rank += UND_PERIOD + plans[s].most_transfer_bytes;
         if (!plans[s].method->transfer_memory)
-            totals.memory_per_rank += plans[s].depth * und_smaller(largest + UND_PERIOD, MANY / UND_MAX_DEPTH);
+            totals.memory_per_rank += plans[s].in_flight * und_smaller(largest + UND_PERIOD, MANY / UND_MAX_DEPTH);
         totals.memory_per_rank += plan->mix_reads > 0 ? plans[s].most_transfer_bytes : 0;
         if (plans[s].holds)
             totals.memory_per_rank += load.step_bytes;

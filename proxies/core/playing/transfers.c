@@ -334,7 +334,7 @@ void und_stream_player_make_queue(struct und_stream_player *player)
         return;
     if (queue->depth == 0) {
         const int64_t page = und_direct_page();
-        queue->depth = player->plan->depth;
+        queue->depth = player->plan->in_flight;
         queue->stride = (player->plan->most_transfer_bytes + page - 1) / page * page;
         queue->places = queue->depth + (UND_PERIOD + queue->stride - 1) / queue->stride;
         queue->flights = calloc((size_t)queue->places, sizeof *queue->flights);

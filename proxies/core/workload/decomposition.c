@@ -172,6 +172,14 @@ int64_t und_dataset_elements(const struct und_dataset *dataset)
     return elements;
 }
 
+struct und_variable und_decomposition_row(const struct und_variable *variable)
+{
+    struct und_variable row = *variable;
+    row.rule = UND_EVEN;
+    row.shape[0] = 1;
+    return row;
+}
+
 int64_t und_decomposition_largest_block(const struct und_variable *variable, int64_t ranks)
 {
     int64_t bytes = und_type_bytes(variable->type), rows = 0;
@@ -234,6 +242,27 @@ void und_cut_begin_dealt(struct und_cut *cut, const struct und_dataset *dataset,
     cut->calls = (deal->blocks - 1) * cut->calls_of_block + calls_of_rows(cut, deal->last_rows);
     cut->elements = elements / block->count[0] * ((deal->blocks - 1) * block->count[0] + deal->last_rows);
     und_cut_go(cut, 0);
+}
+
+/* Rank 0 has the most rows, but where runs give them. */
+int64_t und_decomposition_most_calls(const struct und_variable *variable, int64_t ranks, int64_t transfer_bytes)
+{
+    const struct und_group all = {.first = 0, .end = ranks};
+    int64_t rank = 0, most = 0, first = 0;
+    for (int i = 0; variable->rule == UND_RUNS && i < variable->run_count; ++i) {
+        if (variable->runs[i].rows > most) {
+            most = variable->runs[i].rows;
+            rank = first;
+        }
+        first += variable->runs[i].ranks;
+    }
+    struct und_dataset dataset;
+    struct und_box block;
+    struct und_cut cut;
+    und_decomposition_place(variable, ranks, &all, rank, &dataset, &block);
+    const struct und_deal deal = und_decomposition_deal(variable, ranks, &all, rank, &block);
+    und_cut_begin_dealt(&cut, &dataset, &block, &deal, transfer_bytes);
+    return cut.calls;
 }
 
 void und_cut_go(struct und_cut *cut, int64_t call)

@@ -54,6 +54,9 @@ struct und_deal und_decomposition_deal(const struct und_variable *variable, int6
 /* Elements of a dataset. */
 int64_t und_dataset_elements(const struct und_dataset *dataset);
 
+/* What one rank has of a file that is one row: such files are open one after the other. */
+struct und_variable und_decomposition_row(const struct und_variable *variable);
+
 /* An upper bound, reached by at least one rank up to rounding, of the bytes in one rank's block. */
 int64_t und_decomposition_largest_block(const struct und_variable *variable, int64_t ranks);
 
@@ -86,6 +89,9 @@ void und_cut_begin(struct und_cut *cut, const struct und_dataset *dataset, const
                    int64_t transfer_bytes);
 void und_cut_begin_dealt(struct und_cut *cut, const struct und_dataset *dataset, const struct und_box *block,
                          const struct und_deal *deal, int64_t transfer_bytes);
+
+/* The maximum of transfers that a rank makes of the variable. */
+int64_t und_decomposition_most_calls(const struct und_variable *variable, int64_t ranks, int64_t transfer_bytes);
 
 /* To a transfer by its number, 0 … calls-1, and to the next one. */
 void und_cut_go(struct und_cut *cut, int64_t call);

@@ -392,18 +392,41 @@ int64_t und_calls_moves_of(const struct und_call_list *list, int64_t rank)
     return sum_of(list->calls, list->count, MOVES, rank);
 }
 
-int64_t und_calls_depth(const struct und_call_list *list, int64_t *largest)
+static bool goes_in_flight(const struct und_call *call)
+{
+    return call->kind < UND_CALLS && call->depth > 1;
+}
+
+int64_t und_calls_depth(const struct und_call_list *list)
 {
     int64_t depth = 1;
-    *largest = 0;
-    for (int64_t i = 0; i < list->count; ++i) {
-        const struct und_call *call = &list->calls[i];
-        if (call->kind < UND_CALLS && call->depth > 1) {
-            depth = und_larger(depth, call->depth);
-            *largest = und_larger(*largest, call->bytes);
-        }
-    }
+    for (int64_t i = 0; i < list->count; ++i)
+        if (goes_in_flight(&list->calls[i]))
+            depth = und_larger(depth, list->calls[i].depth);
     return depth;
+}
+
+/* Calls that go in flight, of a rank that is in all loops by ranks, up to the maximum. */
+static int64_t count_flights(const struct und_call *calls, int64_t count, int64_t most)
+{
+    int64_t sum = 0;
+    for (int64_t i = 0; i < count; i += 1 + calls[i].body) {
+        int64_t more = goes_in_flight(&calls[i]);
+        if (calls[i].kind >= UND_CALLS)
+            more = count_flights(&calls[i] + 1, calls[i].body, most) *
+                   (calls[i].kind == UND_CALL_RANKS ? 1 : und_smaller(calls[i].times, most));
+        sum = und_smaller(sum + more, most);
+    }
+    return sum;
+}
+
+int64_t und_calls_in_flight(const struct und_call_list *list, int64_t *largest)
+{
+    *largest = 0;
+    for (int64_t i = 0; i < list->count; ++i)
+        if (goes_in_flight(&list->calls[i]))
+            *largest = und_larger(*largest, list->calls[i].bytes);
+    return und_larger(1, count_flights(list->calls, list->count, und_calls_depth(list)));
 }
 
 int64_t und_calls_largest(const struct und_call_list *list)

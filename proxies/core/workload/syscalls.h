@@ -115,8 +115,10 @@ int64_t und_calls_bytes(const struct und_call_list *list);
 int64_t und_calls_count(const struct und_call_list *list);
 int64_t und_calls_largest(const struct und_call_list *list);
 
-/* In flight at a time, at most; and the largest of those that are more than one. */
-int64_t und_calls_depth(const struct und_call_list *list, int64_t *largest);
+/* In flight at a time, at most, as the calls state it. And that there can be, since a rank has no more such calls, with
+ * the largest of them. */
+int64_t und_calls_depth(const struct und_call_list *list);
+int64_t und_calls_in_flight(const struct und_call_list *list, int64_t *largest);
 
 /* Data calls of one rank. */
 int64_t und_calls_moves_of(const struct und_call_list *list, int64_t rank);
