@@ -1,6 +1,7 @@
 """A file system of known behaviour: what it passes through, and how long it waits at least."""
 
 import json
+import mmap
 import os
 import subprocess
 import sys
@@ -70,6 +71,21 @@ def test_all_is_passed_through(place: Path) -> None:
     status = (backing / "twin").stat()
     assert (status.st_size, status.st_nlink, status.st_mtime) == (300_001, 2, 20)
     assert (status.st_mode & 0o777, (backing / "folder").stat().st_mode & 0o777) == (0o640, 0o750)
+
+
+def test_direct_transfers_are_passed_through(place: Path) -> None:
+    """Whatever the memory in which the library of FUSE gets them begins with."""
+    pages = mmap.mmap(-1, 8192)
+    pages[:] = b"x" * 8192
+    with mounted(place) as mount:
+        descriptor = os.open(mount / "a", os.O_RDWR | os.O_CREAT | os.O_DIRECT)
+        try:
+            assert os.pwrite(descriptor, pages, 0) == 8192
+            pages[:] = bytes(8192)
+            assert os.preadv(descriptor, [pages], 0) == 8192
+        finally:
+            os.close(descriptor)
+    assert pages[:] == (place / "backing" / "a").read_bytes() == b"x" * 8192
 
 
 def test_requests_are_counted(place: Path) -> None:

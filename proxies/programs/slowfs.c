@@ -209,8 +209,9 @@ static int slow_getattr(const char *path, struct stat *status, struct fuse_file_
 
 static int open_file(const char *path, int flags, mode_t mode, struct fuse_file_info *file)
 {
-    /* The kernel gives the offsets of what is appended; the backing file must not move them. */
-    const int descriptor = openat(slow.backing, below(path), (flags & ~O_APPEND) | O_CLOEXEC, mode);
+    /* The kernel gives the offsets of what is appended; the backing file must not move them. Direct transfers arrive in
+     * memory that the backing file could not move directly. */
+    const int descriptor = openat(slow.backing, below(path), (flags & ~(O_APPEND | O_DIRECT)) | O_CLOEXEC, mode);
     if (descriptor < 0)
         return -errno;
     file->fh = (uint64_t)descriptor;
