@@ -79,6 +79,7 @@ struct call {
     unsigned char *aligned;
     int64_t aligned_bytes;
     int64_t bytes, offset;
+    int64_t some; /* of the bytes, those that the kernel is asked for */
     bool writes, directly;
     struct call *next; /* of the free ones, or of those to repeat */
 };
@@ -308,7 +309,7 @@ static void queue_call(struct call *call)
     count_call(descriptor);
     const bool has_slot = descriptor->slot >= 0;
     const int number = has_slot ? descriptor->slot : descriptor->number;
-    const unsigned bytes = (unsigned)(call->bytes < MOST_CALL_BYTES ? call->bytes : MOST_CALL_BYTES);
+    const unsigned bytes = (unsigned)(call->some < MOST_CALL_BYTES ? call->some : MOST_CALL_BYTES);
     const unsigned long long at = (unsigned long long)call->offset;
     const int buffer = call->transfer ? buffer_of(call->moved, bytes) : -1;
     if (!call->transfer)
@@ -381,6 +382,35 @@ static void end_flush(struct call *call, int result)
     free_call(call);
 }
 
+/* Direct calls start in memory that is aligned. */
+static void align(struct call *call)
+{
+    if ((uintptr_t)call->data % (uintptr_t)queue.page == 0)
+        return;
+    if (call->some > call->aligned_bytes) {
+        free(call->aligned);
+        call->aligned = und_direct_memory(call->some);
+        if (!call->aligned)
+            UND_DIE("uring: no memory for direct transfers of %lld bytes", (long long)call->some);
+        call->aligned_bytes = call->some;
+    }
+    call->moved = call->aligned;
+    if (call->writes)
+        memcpy(call->aligned, call->data, (size_t)call->some);
+}
+
+/* What the kernel is asked for next: up to where whole pages begin or end, which go directly. */
+static void aim(struct call *call)
+{
+    call->moved = call->data;
+    call->some = call->bytes;
+    call->directly = false;
+    if (call->file->direct.number >= 0)
+        call->some = und_direct_bytes(queue.page, call->bytes, call->offset, &call->directly);
+    if (call->directly)
+        align(call);
+}
+
 /* A call may move less than asked, e.g. up to the last free byte; the one after it says why. */
 static void end_call(struct call *call, int result)
 {
@@ -404,7 +434,6 @@ static void end_call(struct call *call, int result)
     if (!call->writes && call->moved != call->data)
         memcpy(call->data, call->moved, (size_t)result);
     call->data += result;
-    call->moved += result;
     call->bytes -= result;
     call->offset += result;
     if (call->bytes == 0) {
@@ -412,10 +441,7 @@ static void end_call(struct call *call, int result)
         free_call(call);
         return;
     }
-    if (call->directly && result % queue.page != 0) {
-        call->directly = false;
-        call->moved = call->data;
-    }
+    aim(call);
     repeat_call(call);
 }
 
@@ -454,44 +480,24 @@ static void take_all(void)
     }
 }
 
-/* Direct calls start in memory that is aligned. */
-static void align(struct call *call)
-{
-    if ((uintptr_t)call->data % (uintptr_t)queue.page == 0)
-        return;
-    if (call->bytes > call->aligned_bytes) {
-        free(call->aligned);
-        call->aligned = und_direct_memory(call->bytes);
-        if (!call->aligned)
-            UND_DIE("uring: no memory for direct transfers of %lld bytes", (long long)call->bytes);
-        call->aligned_bytes = call->bytes;
-    }
-    call->moved = call->aligned;
-    if (call->writes)
-        memcpy(call->aligned, call->data, (size_t)call->bytes);
-}
-
 static void begin_run(struct transfer *transfer, struct und_file *file, unsigned char *data, int64_t bytes,
                       int64_t offset, bool writes)
 {
     while (bytes > 0) {
-        bool directly = false;
-        const int64_t some = file->direct.number < 0 ? bytes : und_direct_bytes(queue.page, bytes, offset, &directly);
         struct call *call = new_call(file);
         call->transfer = transfer;
         call->file = file;
-        call->data = call->moved = data;
-        call->bytes = some;
+        call->data = data;
+        call->bytes = bytes;
         call->offset = offset;
         call->writes = writes;
-        call->directly = directly;
-        if (directly)
-            align(call);
+        aim(call);
+        call->bytes = call->some;
         ++transfer->runs;
+        data += call->bytes;
+        bytes -= call->bytes;
+        offset += call->bytes;
         queue_call(call);
-        data += some;
-        bytes -= some;
-        offset += some;
     }
 }
 

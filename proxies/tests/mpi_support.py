@@ -680,6 +680,20 @@ def need_direct_io(folder: Path) -> None:
         file.unlink(missing_ok=True)
 
 
+def need_sectors(folder: Path) -> None:
+    """Skips the case where direct calls cannot end within a page."""
+    need_direct_io(folder)
+    file = folder / "direct"
+    descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_DIRECT)
+    try:
+        os.pwrite(descriptor, memoryview(mmap.mmap(-1, 4096))[:512], 512)
+    except OSError as error:
+        raise Skip("sectors of 512 bytes", f"{folder}: {error.strerror}") from None
+    finally:
+        os.close(descriptor)
+        file.unlink()
+
+
 def resident_bytes(path: Path) -> int:
     """Bytes of the file in the page cache, in whole pages."""
     page, size = os.sysconf("SC_PAGESIZE"), path.stat().st_size

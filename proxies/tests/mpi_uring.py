@@ -21,6 +21,7 @@ from mpi_support import (
     need_direct_io,
     need_injection,
     need_method,
+    need_sectors,
     need_strace,
     payload,
     phases_of,
@@ -126,6 +127,33 @@ def direct_is_direct(player: Player) -> None:
         (path,) = (p for p in player.data.iterdir() if p.name.startswith("field"))
         equal(path.stat().st_size, 8 * 4096 + rest, "size")
         equal({resident_bytes(path)}, expected, f"direct={choice}: bytes in memory")
+        player.clear()
+
+
+def short_direct_calls(player: Player) -> None:
+    """What follows half of a page is no direct call, what is behind that page is again; the bytes
+    are the same."""
+    need_method("uring")
+    need_sectors(player.folder)
+    pages = 255
+    data = variable("data", [2 * pages * 4096], type="byte")
+    row = described(dumps=[dump(0.0, data)], transfer_bytes=pages * 4096)
+    _, expected = player.kept(row, "-a", "posix")
+    player.clear()
+    for method, call in itertools.product(("posix", "uring"), ("write", "read")):
+        log = player.folder / f"{method}.{call}"
+        variables = {"UNDER": player.folder.resolve(), "RANK": 0, "NAME": "/data/field"}
+        variables |= {"CALL": call, "ERROR": "half", "LOG": log}
+        short = player.preloading("UND_FAULT", "FAULT", **variables)
+        options = ("-a", method, "-m", f"{method}.direct=yes", "-k")
+        command = ("-w", player.describe(row), "-o", "data", "-O", "r.json", *options)
+        outcome = short.run(1, *command, *["--verify"] * (call == "read"))
+        expect(outcome.status == 0 and log.exists(), f"{method}, {call}: {outcome.err}")
+        (path,) = (p for p in player.data.iterdir() if p.name.startswith("field"))
+        expect(
+            resident_bytes(path) <= 2 * 4096, f"{method}: {resident_bytes(path)} bytes in memory"
+        )
+        equal(player.files() == expected, True, f"{method}, {call}: bytes")
         player.clear()
 
 
@@ -247,7 +275,13 @@ def polling_thread_forbidden(player: Player) -> None:
 
 CASES = {
     **named(registers_memory_and_files, submits_together, plays_where_nothing_can_be_registered),
-    **named(direct_is_direct, kinds_of_streams, names_its_errors, forbidden_by_the_system),
+    **named(
+        direct_is_direct,
+        short_direct_calls,
+        kinds_of_streams,
+        names_its_errors,
+        forbidden_by_the_system,
+    ),
     **named(polling_thread_forbidden, repeats_what_is_put_off),
 }
 
