@@ -21,6 +21,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 import matplotlib
+from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
 from understudy.errors import UnderstudyError, printable, refuse_exit
@@ -142,7 +143,8 @@ def render(
         if figure is None:
             return None
         values.rasterize(figure)
-        figure.savefig(buffer, format="svg", metadata={"Date": None})
+        # As savefig, which draws everything twice where there is a layout.
+        FigureCanvasSVG(figure).print_svg(buffer, metadata={"Date": None})
         data = values.csv_of(figure) if table else ""
     drawn = buffer.getvalue().decode()
     root = ElementTree.fromstring(printable(drawn))  # labels may hold what XML cannot
