@@ -39,7 +39,7 @@ from understudy.contracts.workload import (
 )
 from understudy.errors import UnderstudyError
 from understudy.model.scaling import scale
-from understudy.paths import ROOT
+from understudy.paths import ROOT, where
 
 WORKLOADS = sorted((ROOT / "workloads").glob("*.json"))
 assert len(WORKLOADS) >= 3
@@ -371,3 +371,27 @@ def test_files_are_read_through_the_open_that_wrote_them(method: str, tmp_path: 
     calls = "".join(each.read_text() for each in tmp_path.glob("calls.*"))
     opens = re.findall(r'"(?:[^"]*/)?s[.0-9]+", ([A-Z_|]+)', calls)
     assert len(opens) == 2 and all({"O_RDWR", "O_CREAT"} <= {*how.split("|")} for how in opens)
+
+
+@pytest.mark.parametrize(
+    ("change", "fault"),
+    [
+        ({"transfer_bytes": True}, "transfer_bytes: expected an integer"),
+        ({"transfer_bytes": 512.0}, "transfer_bytes: expected an integer"),
+        ({"hands_over": True}, "'hands_over' is unknown"),
+    ],
+)
+def test_a_step_is_not_taken_for_one_that_is_nearly_equal(
+    change: dict[str, Any], fault: str
+) -> None:
+    """Steps that are equal but for their times are checked once."""
+    row = json.loads((where("workloads") / "n-1.json").read_text())
+    [step, *_] = row["streams"][0]["steps"]
+    plain = json.loads(json.dumps(step["do"]))
+    k = next(k for k, i in enumerate(plain) if isinstance(i, dict) and "write" in i)
+    plain[k]["transfer_bytes"] = 1
+    bad = [*plain[:k], plain[k] | change, *plain[k + 1 :]]
+    steps = [step | {"at": float(n), "do": do} for n, do in enumerate([plain, plain, bad, bad])]
+    row["streams"][0]["steps"] = steps
+    with pytest.raises(UnderstudyError, match=rf"^w: streams\[0\].steps\[2\].do\[{k}\].*{fault}"):
+        workload.build(row, "w")

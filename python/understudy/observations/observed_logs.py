@@ -278,7 +278,7 @@ def _whole(stream: Stream) -> Stream:
             Begin(),
             replace(stream.open, mode=NEW),
             *(operation for step in stream.steps for operation in step.operations),
-            *stream.moves,
+            *(move for step in stream.steps for move in step.moves),
             *((Sync(),) if stream.sync else ()),
             Close(),
         ),

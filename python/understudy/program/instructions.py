@@ -9,11 +9,12 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 from understudy.program.syscalls import CallList, Tree
 from understudy.program.types import CONSECUTIVE, RANDOM, Content, Lookups, Order, Variable
 
+T = TypeVar("T")
 Runs: TypeAlias = tuple[tuple[int, int], ...]  # (ranks, number of each)
 
 ALL_RANKS, EACH_RANK, EACH_GROUP, EACH_ROW = "all ranks", "each rank", "each group", "each row"
@@ -274,8 +275,7 @@ class Step:
     @property
     def moved_bytes(self) -> int:
         """Bytes that one dump moves over all ranks, every pass counted."""
-        called = sum(i.list.bytes for i in self.body if isinstance(i, Calls))
-        return called + sum(times * move.variable.bytes for move, times in moves(self.body))
+        return moved_bytes(self.body)
 
     @property
     def io_s(self) -> float | None:
@@ -436,7 +436,7 @@ class Stream:
 
     @property
     def moves(self) -> Iterator[Move]:
-        """Its moves in all steps, each once."""
+        """Its moves in all steps, each once; those of a body that steps share are not repeated."""
         return (i for i in instructions(self) if isinstance(i, Move))
 
     @cached_property
@@ -463,8 +463,7 @@ class Stream:
     @cached_property
     def passes(self) -> int:
         """How often it moves a variable in a dump, at most."""
-        bodies = {step.body for step in self.steps}
-        return max((times for body in bodies for _, times in moves(body)), default=1)
+        return max((times for body in self.bodies for _, times in moves(body)), default=1)
 
     @cached_property
     def pace(self) -> str:
@@ -486,9 +485,20 @@ class Stream:
     # -- its dumps ----------------------------------------------------------------------------
 
     @cached_property
+    def bodies(self) -> tuple[Body, ...]:
+        """The bodies of its steps in their order, one that steps share once."""
+        return tuple({id(step.body): step.body for step in self.steps}.values())
+
+    def of_bodies(self, of: Callable[[Body], T]) -> list[T]:
+        """For each step what `of` returns for its body; one that steps share is asked for once."""
+        values = {id(body): of(body) for body in self.bodies}
+        return [values[id(step.body)] for step in self.steps]
+
+    @cached_property
     def bytes(self) -> int:
         """Payload that the stream moves over all dumps, passes and ranks."""
-        return sum(step.count * step.moved_bytes for step in self.steps)
+        each = self.of_bodies(moved_bytes)
+        return sum(step.count * moved for step, moved in zip(self.steps, each, strict=True))
 
     @cached_property
     def dump_count(self) -> int:
@@ -507,8 +517,7 @@ class Stream:
 
     def expanded(self) -> Iterator[Occurrence]:
         """Every dump in order, one after the other, with repetitions."""
-        for step in self.steps:
-            moved = step.moved_bytes
+        for step, moved in zip(self.steps, self.of_bodies(moved_bytes), strict=True):
             for k in range(step.count):
                 yield Occurrence(step.start_s(k), moved, step)
 
@@ -563,9 +572,16 @@ def flat(body: Body) -> Iterator[Instruction]:
 
 
 def instructions(stream: Stream) -> Iterator[Instruction]:
-    """Those of all steps, with those of the loops within, each once."""
-    for step in stream.steps:
-        yield from flat(step.body)
+    """Those of all steps, with those of the loops within, each once; those of a body that steps
+    share are not repeated."""
+    for body in stream.bodies:
+        yield from flat(body)
+
+
+def moved_bytes(body: Body) -> int:
+    """Bytes that one dump moves over all ranks, every pass counted."""
+    called = sum(i.list.bytes for i in body if isinstance(i, Calls))
+    return called + sum(times * move.variable.bytes for move, times in moves(body))
 
 
 def begins_content(step: Step) -> int:

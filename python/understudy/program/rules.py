@@ -84,14 +84,17 @@ def _faults(streams: Sequence[Stream], i: int, ranks: int) -> Iterator[Fault]:
         kind = stream.content.kind
         yield "content.compressibility", f"expected 0, since the kind is {kind} and not random"
     sound: set[Body] = set()  # thousands of steps have few bodies
+    shared: set[int] = set()  # identities of those, which are faster to find
     for j, step in enumerate(stream.steps):
-        if stream.set.owner != CALLERS and step.body in sound and math.isfinite(step.last_s):
+        is_sound = id(step.body) in shared or (stream.set.owner != CALLERS and step.body in sound)
+        if is_sound and math.isfinite(step.last_s):
             continue
         step_faults = list(_step_faults(stream, step, ranks))
         for key, message in step_faults:
             yield f"steps[{j}].{key}", message
         if stream.set.owner != CALLERS and not step_faults:
             sound.add(step.body)
+            shared.add(id(step.body))
     yield from _time_faults(stream)
     if stream.set.owner == CALLERS:
         yield from _caller_faults(stream)
@@ -328,7 +331,13 @@ def _order_faults(stream: Stream) -> Iterator[Fault]:
         yield "set", f"expected an open with keep, since it has no index, got {stream.open.mode}"
     opened = False  # since the content began
     is_open = False
+    behind: dict[tuple[int, bool, bool], tuple[bool, bool]] = {}  # a body without a fault
     for j, step in enumerate(stream.steps):
+        before = id(step.body), opened, is_open
+        if before in behind:
+            opened, is_open = behind[before]
+            continue
+        is_sound = True
         rows = set[str]()  # keys of loops over the files of rows
         for key, instruction, _ in placed(step.body):
             at = f"steps[{j}].{key}"
@@ -340,6 +349,7 @@ def _order_faults(stream: Stream) -> Iterator[Fault]:
                 and not any(key.startswith(f"{loop}.") for loop in rows)
             ):
                 yield at, "expected each_file around it, since the files are of each row"
+                is_sound = False
             if isinstance(instruction, Move | Sync | Close) and not is_open:
                 yield at, "expected open before what moves, flushes or closes files"
                 return
@@ -361,6 +371,8 @@ def _order_faults(stream: Stream) -> Iterator[Fault]:
             is_open = (is_open or isinstance(instruction, Open)) and not isinstance(
                 instruction, Close
             )
+        if is_sound:
+            behind[before] = opened, is_open
     if is_open and not stream.closes:
         yield "steps", "expected close, or close_last, behind open"
 

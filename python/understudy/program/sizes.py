@@ -5,14 +5,12 @@ from collections.abc import Iterator
 from understudy.program.instructions import (
     KEEP,
     Begin,
-    Body,
-    Calls,
     Program,
     Remove,
     Step,
     Stream,
     instructions,
-    moves,
+    moved_bytes,
     opening,
     variables_of,
     writes,
@@ -21,12 +19,6 @@ from understudy.program.needs import borrows
 
 # Methods whose files hold what is written and nothing else.
 PLAIN = ("posix", "stdio", "mpiio", "uring")
-
-
-def moved_bytes(body: Body) -> int:
-    """Bytes that one dump moves over all ranks, every pass counted."""
-    called = sum(i.list.bytes for i in body if isinstance(i, Calls))
-    return called + sum(times * move.variable.bytes for move, times in moves(body))
 
 
 def bytes_of(stream: Stream) -> int:

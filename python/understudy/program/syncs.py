@@ -8,11 +8,11 @@ from understudy.program.instructions import (
     Sync,
     calls_of_system,
     flat,
+    moved_bytes,
     moves,
     variables_of,
 )
 from understudy.program.runs import Rows, Synced
-from understudy.program.sizes import moved_bytes
 
 
 def syncs_of(stream: Stream, ranks: int) -> int:

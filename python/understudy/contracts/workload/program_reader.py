@@ -84,6 +84,7 @@ class _Stream:
         self._row, self._sets, self._labels, self._where = row, sets, labels, where
         self._set: FileSet | None = None
         self._bases: dict[str, str | None] | None = None
+        self._bodies: dict[int, Body] = {}  # by the identity of their rows
 
     def built(self, overheads: list[list[Any]]) -> Stream:
         row = self._row
@@ -142,8 +143,14 @@ class _Stream:
             period_s=row["every"] if count > 1 else 0,
             duration_s=row.get("lasting"),
             overhead_bytes=overhead_bytes,
-            body=self._body(row["do"], f"{at}.do"),
+            body=self._shared(row["do"], f"{at}.do"),
         )
+
+    def _shared(self, rows: list[Any], at: str) -> Body:
+        """A body that steps can share, which names the set and streams as its first use did."""
+        if id(rows) not in self._bodies:
+            self._bodies[id(rows)] = self._body(rows, at)
+        return self._bodies[id(rows)]
 
     def _body(self, rows: list[Any], at: str) -> Body:
         return tuple(self._instruction(row, f"{at}[{i}]") for i, row in enumerate(rows))
