@@ -234,3 +234,24 @@ def test_reads_and_writes_of_a_stream_are_rows(tmp_path: Path) -> None:
     assert [line.split()[1:3] for line in rows[2:]] == [["write", "2"], ["read", "2"]]
     assert "p99.9" in "".join(lines) and "first done" in done.stdout
     assert done.stdout.count(f"{name} (read)") == count
+
+
+def test_sixty_lines_of_a_run_begin_those_of_all_of_it(tmp_path: Path) -> None:
+    """Of dumps that read and wrote, each takes two."""
+    path = tmp_path / "result.json"
+    dumps = range(70)
+    played = samples.stream("log", "output", [8192 + k for k in dumps], [2.0 * k for k in dumps])
+    row = samples.result(samples.workload("long", [played]))
+    for dump in row["repetitions"][0]["streams"][0]["dumps"][-3:]:
+        [moved] = [phase for phase in dump["phases"] if phase["bytes"]]
+        dump["phases"].append(moved | {"phase": "read", "bytes": 512})
+        dump["bytes"] += 512
+    path.write_text(json.dumps(row))
+    some, every = (
+        CliRunner().invoke(main, ["show", str(path), *options]).stdout.splitlines()
+        for options in ((), ("--all",))
+    )
+    head = next(k for k, line in enumerate(every) if line.split()[:2] == ["start", "stream"])
+    assert len(every) == head + 1 + len(dumps) + 3
+    assert [line.split() for line in some[:-1]] == [line.split() for line in every[:59]]
+    assert some[-1] == f"{len(every) - 59} more lines: --all shows them"

@@ -4,7 +4,8 @@ import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby, pairwise
+from heapq import nsmallest
+from itertools import groupby, pairwise, repeat
 from pathlib import Path
 from typing import Any
 
@@ -119,7 +120,8 @@ def _lines(file: Path, dumps: bool, everything: bool) -> Iterator[str]:
         shown = workload.build(row, str(file))
         text = "\n".join(_all_of(shown, dumps) if everything else _short(shown, dumps))
     else:
-        text = "\n".join(_run(*producers.load_row(file, row), dumps))
+        most = None if everything else LINES
+        text = "\n".join(_run(*producers.load_row(file, row), dumps, most))
     yield from text.split("\n")
 
 
@@ -354,7 +356,8 @@ def _range(values: Sequence[Any], text: Callable[[Any], str] = "{:,}".format) ->
 # -- runs -----------------------------------------------------------------------------------------
 
 
-def _run(run: Run, shown: Measurement | None, dumps: bool) -> Iterator[str]:
+def _run(run: Run, shown: Measurement | None, dumps: bool, most: int | None) -> Iterator[str]:
+    """The lines of a run; those of dumps behind the first `most` of each repetition are empty."""
     name = run.producer.workload.name if run.producer.workload else run.producer.name
     where = run.storage.type or "unknown file system"
     if run.failure is not None:
@@ -366,7 +369,7 @@ def _run(run: Run, shown: Measurement | None, dumps: bool) -> Iterator[str]:
     facts = f"{machine}, {where}, {run.identity.time}"
     yield printable(f"{name}: {facts}, {here.mpi}")
     for repetition in shown.repetitions:
-        yield from _repetition(repetition, here, dumps)
+        yield from _repetition(repetition, here, dumps, most)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -420,7 +423,9 @@ def _latency_rows(streams: Sequence[StreamResult]) -> Iterator[tuple[str, ...]]:
             yield name, printable(kind), count, *map(seconds, shares)
 
 
-def _repetition(repetition: Repetition, environment: Environment, dumps: bool) -> Iterator[str]:
+def _repetition(
+    repetition: Repetition, environment: Environment, dumps: bool, most: int | None
+) -> Iterator[str]:
     rows = []
     for s in repetition.streams:
         late = [d.lateness_s for d in s.dumps if isinstance(d, PlayedDump)]
@@ -453,20 +458,17 @@ def _repetition(repetition: Repetition, environment: Environment, dumps: bool) -
     yield from _slowest(repetition, environment)
     if dumps:
         yield ""
-        yield from _played_dump_table(repetition)
+        yield from _played_dump_table(repetition, most)
 
 
-def _played_dump_table(repetition: Repetition) -> Iterator[str]:
-    """Dumps by their start; when the first and the last rank were done, where that is known."""
-    dump_rows = sorted(
-        (
-            (d.start_s, s.name, d, m)
-            for s in repetition.streams
-            for d in s.dumps
-            for m in _of(s, d)
-        ),
-        key=lambda row: row[:2],
-    )
+def _played_dump_table(repetition: Repetition, most: int | None) -> Iterator[str]:
+    """Dumps by their start; when the first and the last rank were done, where that is known. Only
+    the first `most` dumps are written, the lines of the others are empty."""
+    by_start = [(d.start_s, s.name, s, d) for s in repetition.streams for d in s.dumps]
+    count = len(by_start) if most is None else most
+    first = nsmallest(count, by_start, key=lambda row: row[:2])
+    dump_rows = [(start_s, name, d, m) for start_s, name, s, d in first for m in _of(s, d)]
+    lines = len(by_start) + sum(map(_mixed, repetition.streams))
     done = [_done(d, moves.operation) for _, _, d, moves in dump_rows]
     some = any(first for first, _ in done)
     yield from table(
@@ -490,6 +492,15 @@ def _played_dump_table(repetition: Repetition) -> Iterator[str]:
             for (start_s, name, d, moves), ends in zip(dump_rows, done, strict=True)
         ),
     )
+    yield from repeat("", lines - len(dump_rows))
+
+
+def _mixed(stream: StreamResult) -> int:
+    """How many of its dumps read and wrote, and so take two lines."""
+    if not stream.other_bytes:
+        return 0
+    other = "read" if stream.operation == "write" else "write"
+    return sum(dump.phase_bytes(other) > 0 for dump in stream.dumps)
 
 
 def _of(stream: StreamResult, dump: DumpResult) -> list[_Moves]:
