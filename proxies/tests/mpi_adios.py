@@ -22,6 +22,7 @@ from mpi_support import (
     check_schema,
     disturbed,
     dry_run,
+    dump,
     dumps_of,
     equal,
     expect,
@@ -36,9 +37,11 @@ from mpi_support import (
     payload,
     refused,
     stopped,
+    stream,
     timed,
     variable,
     verified,
+    workload,
 )
 
 # Method, its parameters, and how many parts a file of so many ranks has; -1: none beside the file.
@@ -231,9 +234,9 @@ def kernel(player: Player, name: str) -> None:
     result = json.loads((player.folder / "r.json").read_text())
     check_schema(result, "application")
     equal(len(dumps_of(result)), 2, "dumps")
-    for dump in dumps_of(result):
-        equal(dump["processes"]["bytes"], [bytes_of_process] * 4, "bytes of processes")
-        over = dump["file_bytes"] / (4 * bytes_of_process) - 1
+    for row in dumps_of(result):
+        equal(row["processes"]["bytes"], [bytes_of_process] * 4, "bytes of processes")
+        over = row["file_bytes"] / (4 * bytes_of_process) - 1
         expect(0 < over < 0.1, f"{over:.4f} of the payload is container")
     need_program("bpls", "libadios-bin")
     target = player.data / f"{group}.1.bp"
@@ -292,6 +295,20 @@ def kernel_invalid_input(player: Player) -> None:
         expect("--cycles" in outcome.out and "--steps" in outcome.out, outcome.out)
 
 
+def memory_of_indices(player: Player) -> None:
+    """ADIOS keeps an entry of its indices for each call of a dump: the estimate has them."""
+    need_method("adios")
+    dumps = [dump(0, variable("data", [1 << 18]))]
+    path = player.describe(workload(stream("out", transfer_bytes=16, dumps=dumps), ranks=1))
+    planned = player.run(0, "-w", path, "-a", "adios", "--dry-run")
+    (estimate,) = map(int, re.findall(r"memory per rank +(\d+)", planned.out))
+    process = player.start(0, "-w", path, "-a", "adios", "-o", "data", "-O", "result.json")
+    _, status, usage = os.wait4(process.pid, 0)
+    equal(status, 0)
+    peak = usage.ru_maxrss << 10
+    expect(estimate / 2 < peak < estimate + (64 << 20), f"{peak} bytes, {estimate} planned")
+
+
 def without_adios(player: Player) -> None:
     """Where ADIOS is missing the kernels still build, and say so in one message."""
     proxies, skel = ROOT / "proxies", ROOT / "studies" / "skel" / "programs"
@@ -311,6 +328,7 @@ def without_adios(player: Player) -> None:
 
 CASES = {
     **named(read_by_bpls, invalid_input, small_buffers, cut_part, kernels_compute),
+    **named(memory_of_indices),
     **named(kernel_invalid_input, without_adios),
     **for_each(methods, LAYOUTS),
     **for_each(full_disk, METHODS),

@@ -116,6 +116,7 @@ struct und_use {
 struct und_load {
     int64_t ranks;          /* that share a file */
     int64_t step_bytes;     /* of a dump */
+    int64_t step_calls;     /* of a dump */
     int64_t transfer_bytes; /* of a call */
     int64_t depth;          /* calls in flight at a time, where the method queues them; else 0 */
     bool append;

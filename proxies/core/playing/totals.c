@@ -93,19 +93,22 @@ struct und_totals und_totals(const struct und_workload *workload, const struct u
         load.depth = plans[s].in_flight;
         for (int e = 0; e < stream->entry_count; ++e) {
             const struct und_dump *dump = &stream->entries[e];
-            int64_t here = 0, step = 0, begun = 0;
+            int64_t here = 0, step = 0, step_calls = 0, begun = 0;
             for (int v = 0; v < dump->variable_count; ++v) {
                 const int64_t block = largest_block(stream, &dump->variables[v], workload->ranks);
                 const int64_t most = und_plan_transfer_bytes(&dump->variables[v], &plans[s]);
                 largest = und_larger(largest, block < most ? block : most);
                 step = stream->own_set.owner == UND_EACH_ROW ? und_larger(step, block)
                                                              : step + block * dump->variables[v].count;
+                const int64_t calls = und_decomposition_most_calls(&dump->variables[v], workload->ranks, most);
+                step_calls += stream->own_set.owner == UND_EACH_ROW ? 0 : calls * dump->variables[v].count;
                 begun += dump->variables[v].nonblocking ? block * dump->variables[v].count : 0;
                 here += stream->own_set.owner == UND_EACH_ROW ? 1 : dump->variables[v].count;
             }
             pieces = und_larger(pieces, here);
             in_flight = und_larger(in_flight, begun);
             load.step_bytes = und_larger(load.step_bytes, step);
+            load.step_calls = und_larger(load.step_calls, step_calls);
         }
         for (int e = 0; e < stream->entry_count; ++e)
             largest = und_larger(largest, und_calls_largest(&stream->entries[e].calls));

@@ -113,8 +113,8 @@ bool und_memory_fits(int64_t bytes_per_rank, MPI_Comm comm, struct und_error *er
         if (!fits)
             und_fail(error,
                      "%s: each of %d ranks needs %" PRId64 " bytes of memory, but only %" PRId64
-                     " are available to all of them (%s): give a smaller --transfer or --bytes-scale, a smaller buffer "
-                     "of the method, or fewer ranks per node",
+                     " are available to all of them (%s): give another --transfer, a smaller --bytes-scale, a smaller "
+                     "buffer of the method, or fewer ranks per node",
                      host, ranks_on_node, bytes_per_rank, available, limit);
     }
     return und_agree(fits, comm, error);

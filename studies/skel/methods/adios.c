@@ -32,6 +32,7 @@ enum { MINMAX, OFF };
 enum {
     HEADER_BYTES = 64 * 1024, /* more than ADIOS adds to the bytes of a step */
     GROWTH_BYTES = 16 * 1024 * 1024,
+    CALL_BYTES = 2200, /* of a call in the indices: 1,770 on its rank, 385 on the one that collects (ADIOS 1.13.1) */
     MEBIBYTE = 1024 * 1024,
     LIST_BYTES = 24 * UND_MAX_DIMS,
     ERROR_BYTES = 256
@@ -231,12 +232,14 @@ static int64_t part(const int64_t *values, int64_t rank, int64_t size)
     return values[METHOD] == POSIX && size > 1 ? rank : -1;
 }
 
-/* All blocks of a step wait in the buffer; those of MPI_AMR that write for others hold theirs, too. */
+/* All blocks of a step wait in the buffer, with an entry of the indices for each call; the ranks of MPI_AMR that write
+ * for others hold theirs, too. */
 static int64_t memory(const int64_t *values, const struct und_load *load)
 {
     int64_t bytes = load->step_bytes + HEADER_BYTES + GROWTH_BYTES;
     if (values[BUFFER] > 0 && values[BUFFER] < bytes)
         bytes = values[BUFFER];
+    bytes += load->step_calls * CALL_BYTES;
     if (values[METHOD] == AMR && values[AGGREGATORS] > 0 && values[AGGREGATORS] < load->ranks)
         bytes += ((load->ranks - 1) / values[AGGREGATORS] + 1) * load->step_bytes;
     return bytes;
