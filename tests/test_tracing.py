@@ -301,6 +301,39 @@ def test_damaged_lines_of_requests_are_named() -> None:
         assert processes.left_out == {"lines that are damaged": 1}
 
 
+CANCELLED = (
+    "7 {:f} io_cancel(0x7f, {{aio_data={}, aio_lio_opcode=IOCB_CMD_PWRITE, aio_fildes=3</d/a>}}, "
+)
+
+
+def test_cancelled_requests_have_moved_nothing() -> None:
+    """Their end says so, or the call that cancels them, or nothing does any more."""
+    text = opened("a", "O_RDWR|O_CREAT")
+    text += submitted(2, "PWRITE", *((f"0x{k}", 10, 10 * k) for k in range(1, 6)))
+    text += submitted(2.1, "PWRITE", ("0x6", 99, 0)).replace("/d/a", "/e/large.dat")
+    in_progress = "0x7ffc) = -1 EINPROGRESS (Operation now in progress) <0.000001>\n"
+    text += CANCELLED.format(2.2, "0x2") + in_progress + CANCELLED.format(2.3, "0x4") + in_progress
+    text += CANCELLED.format(2.4, "0x3") + "{data=0x3, obj=0x1, res=-125, res2=0}) = 0 <0.1>\n"
+    text += CANCELLED.format(2.5, "0x5") + "0x7ffc) = -1 EAGAIN (Try again) <0.000001>\n"
+    text += ended(3, ("0x1", 10), ("0x2", -4), ("0x5", 10), ("0x6", -125))
+    processes = traced(text)
+    writes = [call.row["at"] for call in processes.system_calls if call.row["call"] == "write"]
+    assert writes == [10, 50] and processes.system_calls.moves == 2
+    assert not any(written for _, written in processes.elsewhere.values())
+    said("requests-cancelled", next(left_out(processes.left_out)), count=4)
+
+
+def test_ends_of_requests_that_were_not_submitted_are_counted() -> None:
+    text = opened("a", "O_RDWR|O_CREAT") + submitted(2, "PWRITE", ("0x1", 10, 0))
+    text += ended(3, ("0x1", 10), ("0x2", 10)) + ENDED.format(4, "...", 3)
+    processes = traced(text)
+    assert processes.system_calls.moves == 1
+    said("ends-not-begun", next(left_out(processes.left_out)), count=4)
+    said("requests-left-out", next(iter(processes.unseen())), count=4, total=5)
+    processes = traced(text + ENDED.format(5, EVENT.format("0x1", 10), 2))
+    assert processes.left_out["lines that are damaged"] == 1
+
+
 def test_requests_that_no_call_ends_are_not_all_in_flight() -> None:
     """Programs such as QEMU see their ends in memory that they share with the kernel."""
     each = "".join(submitted(2 + k, "PWRITE", ("0", 10, 10 * k)) for k in range(20))

@@ -107,6 +107,7 @@ class TracedCalls:
         self._at = array("q")
         self._times = array("d")
         self._waits: dict[int, int] = {}  # ranks that wait behind a call
+        self._withdrawn: set[int] = set()
 
     def append(self, call: TracedCall) -> None:
         """Add a call; its row stays as it is."""
@@ -121,6 +122,10 @@ class TracedCalls:
         call.row = call.row | keys
         self._of[index] = self._kind(call)
 
+    def withdraw(self, index: int) -> None:
+        """Leave a call out, whose number stays."""
+        self._withdrawn.add(index)
+
     def wait_behind(self, index: int, rank: int) -> None:
         """Let a rank wait for its calls in flight behind a call."""
         self._waits[index] = rank
@@ -132,6 +137,7 @@ class TracedCalls:
         ranks = np.array([call.rank for call in self._firsts], np.int64)[of]
         placed = np.array([_has_place(call) for call in self._firsts], np.bool_)[of]
         order = np.argsort(ranks, kind="stable")
+        order = order[~np.isin(order, list(self._withdrawn))]
         for indices in np.split(order, np.flatnonzero(np.diff(ranks[order])) + 1):
             here = placed[indices]
             yield indices[here], np.cumsum(~here)[here]
@@ -158,7 +164,8 @@ class TracedCalls:
     def __iter__(self) -> Iterator[TracedCall]:
         for k in range(len(self)):
             call = self[k]
-            yield call
+            if k not in self._withdrawn:
+                yield call
             if k in self._waits:
                 end_s = call.begin_s + call.seconds
                 yield TracedCall(self._waits[k], end_s, 0.0, {"call": "wait"})
@@ -186,7 +193,8 @@ class TracedCalls:
         kinds = np.array(
             [call.row["call"] in ("read", "write") for call in self._firsts], np.bool_
         )
-        return int(np.count_nonzero(kinds[np.array(self._of, np.uint32)]))
+        moves = kinds[np.array(self._of, np.uint32)]
+        return int(np.count_nonzero(moves) - np.count_nonzero(moves[list(self._withdrawn)]))
 
     @property
     def ranks(self) -> set[int]:

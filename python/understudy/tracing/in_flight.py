@@ -14,12 +14,16 @@ from understudy.tracing.files import TracedCalls
 @dataclass(slots=True)
 class Request:
     """One that was submitted: its place in the list of calls (None: it is on no file that counts),
-    data of the program, bytes, and the process."""
+    data of the program, bytes, and the process. `elsewhere`: the file that does not count.
+    `cancels`: io_cancel has asked for its end."""
 
     index: int | None
     data: str
     asked: int
     owner: int
+    elsewhere: str = ""
+    writes: bool = False
+    cancels: bool = False
 
 
 @dataclass(slots=True)
@@ -40,6 +44,7 @@ class Requests:
 
     def __init__(self, calls: TracedCalls) -> None:
         self.unended = 0  # on files that count, of which no call says how many were in flight
+        self.cancelled: list[Request] = []
         self._calls = calls
         self._ranks: dict[int, _Rank] = {}
 
@@ -55,6 +60,12 @@ class Requests:
         """Note that one call has submitted so many."""
         here = self._ranks.setdefault(rank, _Rank())
         here.batch = max(here.batch, count)
+
+    def cancel(self, rank: int, data: str) -> None:
+        """Note that the end of the request with these data was asked for."""
+        here = self._ranks.get(rank, _Rank())
+        if request := next((r for r in here.requests if r.data == data and not r.cancels), None):
+            request.cancels = True
 
     def end(self, rank: int, data: str, moved: int) -> Request | None:
         """The request that ended: that with these data, or the first with so many bytes."""
@@ -72,6 +83,8 @@ class Requests:
     def end_all(self, owner: int | None = None) -> None:
         """All requests of a process have ended, or all there are."""
         for here in self._ranks.values():
+            ended = [r for r in here.requests if owner in (None, r.owner)]
+            self.cancelled += [r for r in ended if r.cancels]
             here.requests = [r for r in here.requests if owner not in (None, r.owner)]
             if not here.requests:
                 self._close(here)

@@ -5,6 +5,7 @@ a process inherits are copies (dup), and what is open when it ends is closed, as
 One file because every call looks at the same names and handles, and changes them.
 """
 
+import errno
 import math
 import posixpath
 from collections import Counter, defaultdict
@@ -42,6 +43,7 @@ from understudy.units import plural
 
 Row = dict[str, Any]
 CUT = "..."  # which ends a list of which strace shows the first entries
+UNBEGUN = "ends of requests that no io_submit of the trace has begun"
 WHOLE = "strace -v writes them whole, as understudy record does"
 
 
@@ -115,6 +117,8 @@ class Processes:
             except (IndexError, KeyError, OverflowError, ValueError):
                 self.left_out["lines that are damaged"] += 1
         self.requests.end_all()
+        for request in self.requests.cancelled:
+            self._withdraw(request)
         if self.requests.unended:
             what = "requests of io_submit that no call ends, as in flight with those of their call"
             self.left_out[what] += self.requests.unended
@@ -551,20 +555,47 @@ class Processes:
             at = number(keys["aio_offset"])
             self._moved(process, line, descriptor, reads, asked, asked, at, found=False)
         alone = descriptor is not None and descriptor.opened.append
-        self.requests.begin(process.rank, Request(index, data, asked, id(process)), not alone)
+        request = Request(index, data, asked, id(process), writes=not reads)
+        request.elsewhere = path_of(keys["aio_fildes"]) or "" if descriptor is None else ""
+        self.requests.begin(process.rank, request, not alone)
+
+    def _withdraw(self, request: Request) -> None:
+        """Leave out a request that was cancelled: it has moved nothing."""
+        self.left_out["requests of io_submit that were cancelled"] += 1
+        if request.index is not None:
+            self.system_calls.withdraw(request.index)
+        elif request.elsewhere:
+            self.moved_elsewhere(request.elsewhere, request.writes, -request.asked)
+
+    def _cancel(self, process: Process, line: Line, arguments: list[str]) -> None:
+        """io_cancel: where it succeeds, the request has ended; else its end is still to come."""
+        data = dict(_keys(arguments[1])).get("aio_data", "0")
+        if line.error == "EINPROGRESS":
+            self.requests.cancel(process.rank, data)
+        elif line.result == 0 and (request := self.requests.end(process.rank, data, -1)):
+            self.requests.cancelled.append(request)
 
     def _reap(self, process: Process, line: Line, arguments: list[str]) -> None:
         """io_getevents: requests that have ended."""
         if line.result is None or line.result < 1:
             return
-        texts = split(arguments[3].strip()[1:-1])[: line.result]
+        listed = split(arguments[3].strip()[1:-1])
+        if len(listed) < line.result and CUT not in listed:
+            raise ValueError(f"{line.result} ends, of which {len(listed)} are listed")
+        texts = listed[: line.result]
         for text in texts:
             if text == CUT:
                 continue
             keys = dict(_keys(text))
             moved = _signed(keys["res"])
             request = self.requests.end(process.rank, keys.get("data", "0"), moved)
-            if request is None or request.index is None:
+            if request is None:
+                self.left_out[UNBEGUN] += 1
+                continue
+            if moved == -errno.ECANCELED or (moved < 0 and request.cancels):
+                self.requests.cancelled.append(request)
+                continue
+            if request.index is None:
                 continue
             call = self.system_calls[request.index]
             reads = call.row["call"] == "read"
@@ -577,9 +608,10 @@ class Processes:
                 self._found(call.file, call.row["at"] + moved, moved)
         if CUT in texts:
             cut = line.result - sum(text != CUT for text in texts)
-            self.cut_ends += cut
-            for _ in range(min(cut, MAX_DEPTH)):
-                self.requests.end(process.rank, "", -1)
+            ends = [self.requests.end(process.rank, "", -1) for _ in range(min(cut, MAX_DEPTH))]
+            self.cut_ends += cut - ends.count(None)
+            if None in ends:
+                self.left_out[UNBEGUN] += ends.count(None)
 
     def _destroy(self, process: Process, line: Line, arguments: list[str]) -> None:
         """io_destroy waits for all requests."""
@@ -597,7 +629,7 @@ class Processes:
         is in flight and not played so."""
         if self.polled:
             yield requests_left_out()
-        elif lost := self.hidden + self.cut + self.damaged:
+        elif lost := self.hidden + self.cut + self.damaged + self.left_out[UNBEGUN]:
             yield requests_left_out(lost, lost + self.system_calls.moves)
         if self.hidden:
             yield (
@@ -908,6 +940,7 @@ def _takers() -> Iterator[tuple[str, _Taker]]:
         "mmap flock setxattr fsetxattr sync_file_range": Processes._unmade,
         "io_submit": Processes._submit,
         "io_getevents io_pgetevents": Processes._reap,
+        "io_cancel": Processes._cancel,
         "io_destroy": Processes._destroy,
         "io_uring_setup io_uring_enter": Processes._enter,
     }

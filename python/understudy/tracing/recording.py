@@ -18,7 +18,7 @@ from understudy.messages import tell
 from understudy.tracing import darshan_runtime
 from understudy.tracing.vocabulary import RANKS
 
-CALLS = "trace=%file,%desc,%process,io_submit,io_getevents,?io_pgetevents,io_destroy"
+CALLS = "trace=%file,%desc,%process,io_submit,io_getevents,?io_pgetevents,io_cancel,io_destroy"
 # What strace does not cut: ranks in environments, and lists of requests and their ends.
 WHOLE = "abbrev=!execve,io_submit,io_getevents,?io_pgetevents"
 # Strings are cut to so many characters: those that tell the rank of a process are shorter.
