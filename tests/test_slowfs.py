@@ -1,5 +1,6 @@
 """A file system of known behaviour: what it passes through, and how long it waits at least."""
 
+import errno
 import json
 import mmap
 import os
@@ -7,13 +8,13 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 
 from nightly.rehearsal import slow
-from tests.support.needs import need
+from tests.support.needs import need, needs
 from tests.support.said import raises, said
 from understudy.contracts.workload import load
 from understudy.errors import UnderstudyError
@@ -34,8 +35,8 @@ def place(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def mounted(place: Path, *options: str):  # type: ignore[no-untyped-def]
-    return slow.mounted(place / "mount", place / "backing", *options)
+def mounted(place: Path, *options: str, before: Sequence[str] = ()):  # type: ignore[no-untyped-def]
+    return slow.mounted(place / "mount", place / "backing", *options, before=before)
 
 
 def lasts(action: Callable[[int], object]) -> float:
@@ -161,6 +162,65 @@ def test_the_player_looks_once_at_each_file_of_a_dump_and_asks_for_nothing_else(
     assert numbers == wanted | {"flush": 0}
     dumps = json.loads((place / "r.json").read_text())["repetitions"][0]["streams"][0]["dumps"]
     assert {dump["file_bytes"] for dump in dumps} == {81920}
+
+
+SIZE, TRANSFERS = 128 << 10, 64
+MOVES = {
+    "sets": [{"name": "ck", "of": "each rank"}],
+    "body": [
+        "begin",
+        {"open": "ck", "mode": "new"},
+        {"write": "v", "type": "byte", "shape": [2, SIZE * TRANSFERS], "transfer_bytes": SIZE}
+        | {"depth": 8},
+        "close",
+    ],
+    "method": "uring",
+}
+CALLS = {
+    "sets": [{"name": "ck", "of": "callers", "entries": [{}], "stored_bytes": SIZE * TRANSFERS}],
+    "body": [
+        {
+            "calls": "ck",
+            "do": [
+                {"call": "open", "path": 0, "as": 0, "flags": ["write", "create"]},
+                {
+                    "repeat": TRANSFERS,
+                    "do": [{"call": "write", "of": 0, "bytes": SIZE, "at": [0, SIZE], "depth": 8}],
+                },
+                {"call": "close", "of": 0},
+            ],
+        }
+    ],
+    "method": "posix",
+}
+
+
+@needs("FUSE", "liburing", "io_uring")
+@pytest.mark.parametrize("what", ["moves", "calls"])
+def test_nothing_is_left_of_a_run_that_fails_with_transfers_in_flight(
+    what: str, place: Path
+) -> None:
+    """The kernel keeps their file open, to which FUSE's library then gives another name."""
+    kind = MOVES if what == "moves" else CALLS
+    row = row_of(load(where("workloads") / "n-n.json"))
+    stream = {"name": "ck", "role": "checkpoint", "method": kind["method"]}
+    stream["steps"] = [{"at": 0.0, "do": kind["body"]}]
+    row |= {"ranks": 2, "sets": kind["sets"], "streams": [stream], "provenance": []}
+    row["scaling"]["from_ranks"] = 2
+    (place / "w.json").write_text(json.dumps(row))
+    limited = ("bash", "-c", 'trap "" XFSZ; ulimit -f 2048; exec "$@"', "bash")
+    with mounted(place, "--write", "20ms", before=limited) as mount:
+        (mount / "of-another").mkdir()
+        player = [program("understudy-replay"), "-w", place / "w.json", "-o", mount / "run"]
+        done = subprocess.run(
+            ["mpirun", "-n", "2", *player, "-O", place / "r.json"],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode != 0
+        assert os.strerror(errno.EFBIG) in done.stderr, done.stderr
+        assert [path.name for path in mount.iterdir()] == ["of-another"], done.stderr
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from understudy.errors import UnderstudyError
@@ -83,9 +83,11 @@ environments = [
 
 
 @contextlib.contextmanager
-def mounted(mount: Path, backing: Path, *options: str) -> Iterator[Path]:
-    """A file system of this behaviour, until the end of the block."""
-    words = [str(program(SLOWFS)), *options, str(backing), str(mount)]
+def mounted(
+    mount: Path, backing: Path, *options: str, before: Sequence[str] = ()
+) -> Iterator[Path]:
+    """A file system of this behaviour, started by `before`, until the end of the block."""
+    words = [*before, str(program(SLOWFS)), *options, str(backing), str(mount)]
     with subprocess.Popen(words, stderr=subprocess.PIPE, text=True) as process:
         try:
             deadline = time.monotonic() + MOUNT_S

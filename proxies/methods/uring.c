@@ -88,6 +88,7 @@ enum { SLOTS = 64, CALLS_BEFORE_SLOT = 16, BATCH = 32, BUFFER_BYTES = 1 << 30 };
 
 static struct {
     struct io_uring ring;
+    struct und_kernel_queue end;
     bool is_open, is_registered, takes_files;
     int64_t page;
     unsigned char *memory;
@@ -177,6 +178,11 @@ static void register_table(void)
         queue.free_slots[queue.free_slot_count++] = s;
 }
 
+static void close_ring(void *ring)
+{
+    io_uring_queue_exit(ring);
+}
+
 static int open_ring(const int64_t *values)
 {
     if (queue.is_open)
@@ -187,6 +193,8 @@ static int open_ring(const int64_t *values)
     register_table();
     queue.page = und_direct_page();
     queue.is_open = true;
+    queue.end = (struct und_kernel_queue){.close = close_ring, .state = &queue.ring};
+    und_die_note_queue(&queue.end);
     return 0;
 }
 

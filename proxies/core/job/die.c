@@ -38,6 +38,7 @@ static _Atomic(struct node *) shared;
 static atomic_bool clean;
 static MPI_Win window = MPI_WIN_NULL;
 static struct und_cleanup cleaning;
+static _Atomic(struct und_kernel_queue *) queues;
 
 /* Between MPI_Init and MPI_Finalize? */
 static bool is_in_mpi(void)
@@ -96,6 +97,33 @@ void und_die_clean_by(struct und_cleanup cleanup)
     cleaning = cleanup;
 }
 
+void und_die_note_queue(struct und_kernel_queue *queue)
+{
+    queue->thread = pthread_self();
+    queue->next = queues;
+    queues = queue;
+}
+
+void und_die_forget_queue(struct und_kernel_queue *queue)
+{
+    struct und_kernel_queue *before = queues;
+    if (before == queue) {
+        queues = queue->next;
+        return;
+    }
+    while (before && before->next != queue)
+        before = before->next;
+    if (before)
+        before->next = queue->next;
+}
+
+static void close_queues(void)
+{
+    for (struct und_kernel_queue *queue = atomic_exchange(&queues, NULL); queue; queue = queue->next)
+        if (pthread_equal(queue->thread, pthread_self()))
+            queue->close(queue->state);
+}
+
 bool und_die_first(void)
 {
     struct node *node = shared;
@@ -149,6 +177,7 @@ void und_die_claim(void)
 
 bool und_die_clean(void)
 {
+    close_queues();
     return clean_together(cleaning.remove_files ? cleaning.remove_files(cleaning.state) : 0);
 }
 

@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <mpi.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
@@ -45,6 +46,18 @@ struct und_cleanup {
 
 /* To be given before there are any files. */
 void und_die_clean_by(struct und_cleanup cleanup);
+
+/* A queue of the kernel, which keeps files open while it is: a rank that fails closes it before it removes its files,
+ * safely in a signal handler, if it is in the thread that noted it. */
+struct und_kernel_queue {
+    void (*close)(void *state);
+    void *state;
+    pthread_t thread;
+    struct und_kernel_queue *next;
+};
+
+void und_die_note_queue(struct und_kernel_queue *queue);
+void und_die_forget_queue(struct und_kernel_queue *queue);
 
 /* Is this the first of the node to speak? Safe in a signal handler. */
 bool und_die_first(void);

@@ -1,5 +1,6 @@
 #include "playing/call_queue.h"
 
+#include "job/die.h"
 #include "storage/direct.h"
 
 #include <errno.h>
@@ -10,10 +11,16 @@
 
 struct und_call_queue {
     struct io_uring ring;
+    struct und_kernel_queue end;
     int64_t depth, stride;
     unsigned char *memory;
     int64_t *free, free_count; /* numbers of calls that are not in flight */
 };
+
+static void close_ring(void *ring)
+{
+    io_uring_queue_exit(ring);
+}
 
 bool und_call_queue_is_there(void)
 {
@@ -34,6 +41,8 @@ struct und_call_queue *und_call_queue_new(int64_t depth, int64_t bytes)
         free(queue);
         return NULL;
     }
+    queue->end = (struct und_kernel_queue){.close = close_ring, .state = &queue->ring};
+    und_die_note_queue(&queue->end);
     queue->free = calloc((size_t)depth, sizeof *queue->free);
     queue->memory = und_direct_memory(depth * stride);
     if (!queue->free || !queue->memory) {
@@ -51,6 +60,7 @@ void und_call_queue_free(struct und_call_queue *queue)
 {
     if (!queue)
         return;
+    und_die_forget_queue(&queue->end);
     io_uring_queue_exit(&queue->ring);
     free(queue->memory);
     free(queue->free);

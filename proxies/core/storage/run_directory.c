@@ -17,6 +17,7 @@
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 enum {
@@ -680,11 +681,49 @@ static int64_t fail(void *state)
     return atomic_exchange(&directory->kept.count, 0);
 }
 
+/* Is there a file that was removed while it is open, by the name that NFS or FUSE gives it? Looks at directories of
+ * directories as well, up to a depth. */
+static bool has_hidden(int parent, int depth)
+{
+    _Alignas(8) char buffer[1024];
+    const int opened = open_quietly(parent, ".", OPEN_DIRECTORY);
+    bool has = false;
+    for (long bytes; !has && opened >= 0 && (bytes = syscall(SYS_getdents64, opened, buffer, sizeof buffer)) > 0;)
+        for (long at = 0; !has && at < bytes;) {
+            const char *name = name_at(buffer, &at);
+            has = strncmp(name, ".nfs", 4) == 0 || strncmp(name, ".fuse_hidden", 12) == 0;
+            const int below =
+                has || depth == 0 || name[0] == '.' ? -1 : open_quietly(opened, name, OPEN_DIRECTORY | O_NOFOLLOW);
+            if (below >= 0) {
+                has = has_hidden(below, depth - 1);
+                close(below);
+            }
+        }
+    if (opened >= 0)
+        close(opened);
+    return has;
+}
+
+/* Transfers that the kernel still makes keep their files open: the directories of these can go when all have ended. */
 static int64_t end_failure(void *state)
 {
+    enum { PATIENCE_MS = 2000, STEP_MS = 5, DEPTH = 3 };
     struct und_directory *directory = state;
-    und_directory_remove_made(directory, UND_ALL_DIRECTORIES);
-    und_directory_disclaim(directory);
+    const long long kept = directory->kept.count;
+    bool waits = true;
+    for (int waited = 0; waits; waited += STEP_MS) {
+        directory->kept.count = kept; /* each time tells of the same */
+        waits = has_hidden(directory->descriptor, DEPTH);
+        und_directory_remove_made(directory, UND_ALL_DIRECTORIES);
+        und_directory_disclaim(directory);
+        if (waits && waited >= PATIENCE_MS) {
+            errno = EBUSY;
+            note_kept(directory, directory->path, "", 0);
+            break;
+        }
+        if (waits)
+            nanosleep(&(struct timespec){0, STEP_MS * 1000000L}, NULL);
+    }
     return atomic_exchange(&directory->kept.count, 0);
 }
 
