@@ -8,6 +8,7 @@ import json
 import re
 from collections import Counter
 from copy import deepcopy
+from dataclasses import replace
 from typing import Any
 
 from hypothesis import given
@@ -17,8 +18,11 @@ from tests.support.both_readers import answers, read
 from tests.support.keys import keys_of
 from tests.support.programs import Row, damaged, examples, programs
 from understudy.contracts.workload import build, parse
+from understudy.inference.log.interface_counters import of_streams
 from understudy.model.scaling import scale
 from understudy.program.calls import calls_of
+from understudy.program.equal_dumps import with_equal_dumps_together
+from understudy.program.instructions import Program
 from understudy.program.needs import needs
 from understudy.program.opens import files_of, opens_of, prepared_opens
 from understudy.program.predicted_counters import predict
@@ -216,8 +220,43 @@ def test_counters_do_not_depend_on_how_dumps_are_said_or_on_late_ranks(row: Row)
     for stream in listed["streams"]:
         steps = [step for each in stream["steps"] for step in repeated(each)]
         stream["steps"] = [step | {"do": without_waits(step["do"])} for step in steps]
-    counters, other = (predict(build(each, "drawn").program) for each in (row, listed))
-    assert counters == other
+    program, other = (build(each, "drawn").program for each in (row, listed))
+    assert predict(program) == predict(other) == predict(without_shared_bodies(other))
+
+
+def test_sums_do_not_depend_on_dumps_that_share_a_body() -> None:
+    """As often as a body comes, and with others between."""
+    counts = Counter[bool]()
+
+    @examples(200)
+    @given(programs())
+    def alike(row: Row) -> None:
+        lasts = [stream["steps"][-1] for stream in row["streams"]]
+        shift = 1 + max(s["at"] + s.get("repeat", 1) * s.get("every", 0) for s in lasts)
+        for stream in row["streams"]:
+            later = [step | {"at": step["at"] + shift} for step in stream["steps"]]
+            stream["steps"] += later + [step | {"at": step["at"] + shift} for step in later]
+        row.pop("overheads", None)
+        program = build(row, "drawn").program
+        alone = without_shared_bodies(program)
+        counts[with_equal_dumps_together(program) != program] += 1
+        assert predict(program) == predict(alone)
+        for shared, stream in zip(program.streams, alone.streams, strict=True):
+            assert calls_of(shared, program.ranks) == calls_of(stream, program.ranks)
+        some, others = (of_streams(each.streams, program.ranks) for each in (program, alone))
+        assert some == others
+
+    alike()
+    assert counts[True] >= 20
+
+
+def without_shared_bodies(program: Program) -> Program:
+    """The same program, none of whose steps is known to be equal to another."""
+    streams = (
+        replace(s, steps=tuple(replace(step, body=(*step.body,)) for step in s.steps))
+        for s in program.streams
+    )
+    return replace(program, streams=tuple(streams))
 
 
 def repeated(step: Row) -> list[Row]:

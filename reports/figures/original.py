@@ -6,7 +6,8 @@ first repetition of one condition; each rank's part is the descriptor's, by whic
 it, and is not measured. Times and colours have scales of their own: compare order and shape.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -28,7 +29,19 @@ PARTS = 24  # of time, for the share of bytes that lie alike; divides BINS
 MAX_ROWS = 32  # of ranks
 
 Floats = NDArray[np.float64]
-Span = tuple[float, float, Floats]  # start, end (s), bytes of each row
+BLOCK = 4096  # dumps that are put into bins at a time
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spans:
+    """Starts and ends of dumps (s), and bytes of each row of ranks in them: the `shares` of their
+    `kinds`, times `factors`."""
+
+    starts: Floats
+    ends: Floats
+    kinds: NDArray[np.intp]
+    factors: Floats
+    shares: Floats
 
 
 def draw(case: Case) -> Figure | None:
@@ -36,15 +49,15 @@ def draw(case: Case) -> Figure | None:
         return None
     shown = nearest(case)
     ranks = case.workload.ranks
-    original, replica = list(_original(case)), list(_replica(case, shown))
-    if len(original) < 2 or len(replica) < 2:
+    rows = _Rows(ranks)
+    both = _original(case, rows), _replica(case, shown, rows)
+    if any(len(spans.starts) < 2 for spans in both):
         return None  # a dump alone has no order
-    ends = [max(end for _, end, _ in spans) for spans in (original, replica)]
-    maps = [_rates(spans, end) for spans, end in zip((original, replica), ends, strict=True)]
+    ends = [float(spans.ends.max()) for spans in both]
+    maps = [_rates(spans, end) for spans, end in zip(both, ends, strict=True)]
     alike = f"{100 * _alike(*maps):.0f} % of the bytes at the same share of the time"
     parts = zip(("original", f"{_title(shown)}: {alike}"), maps, ends, strict=True)
-    rows = len(maps[0])
-    figure = Figure(figsize=(10.5, 1.3 + 2 * min(1.6, 0.45 + 0.1 * rows)))
+    figure = Figure(figsize=(10.5, 1.3 + 2 * min(1.6, 0.45 + 0.1 * len(maps[0]))))
     for axes, (title, rates, length_s) in zip(figure.subplots(2, 1), parts, strict=True):
         _panel(figure, axes, rates, length_s, ranks)
         axes.set_title(title)
@@ -60,24 +73,27 @@ def _title(condition: Condition) -> str:
     return f"replica: {condition.label} on {condition.place}, {scale}"
 
 
-def _original(case: Case) -> Iterator[Span]:
-    rows = _Rows(case.workload.ranks)
-    for stream in case.workload.streams:
-        for occurrence in stream.expanded():
-            start = occurrence.time_s
-            shares = rows.of(occurrence.dump, occurrence.bytes)
-            yield start, start + (occurrence.duration_s or 0), shares
+def _original(case: Case, rows: "_Rows") -> Spans:
+    dumps = [o for stream in case.workload.streams for o in stream.expanded()]
+    return rows.spans(
+        [o.time_s for o in dumps],
+        [o.time_s + (o.duration_s or 0) for o in dumps],
+        [o.dump for o in dumps],
+        [o.bytes for o in dumps],
+    )
 
 
-def _replica(case: Case, condition: Condition) -> Iterator[Span]:
-    rows = _Rows(case.workload.ranks)
+def _replica(case: Case, condition: Condition, rows: "_Rows") -> Spans:
+    each: list[tuple[float, float, Step, int]] = []
     for stream in condition.runs[0].measurement.repetitions[0].streams:
         origin = described(case.workload, stream.name)
-        dumps = [o.dump for o in origin.expanded()] if origin else []
-        for played in stream.dumps:
-            if isinstance(played, PlayedDump) and played.dump < len(dumps):
-                shares = rows.of(dumps[played.dump], played.bytes)
-                yield played.start_s, played.start_s + played.elapsed_s, shares
+        steps = [o.dump for o in origin.expanded()] if origin else []
+        each += (
+            (d.start_s, d.start_s + d.elapsed_s, steps[d.dump], d.bytes)
+            for d in stream.dumps
+            if isinstance(d, PlayedDump) and d.dump < len(steps)
+        )
+    return rows.spans(*map(list, zip(*each, strict=True))) if each else rows.spans([], [], [], [])
 
 
 class _Rows:
@@ -86,33 +102,53 @@ class _Rows:
     def __init__(self, ranks: int) -> None:
         self._edges = np.linspace(0, ranks, min(ranks, MAX_ROWS) + 1)
         self._ranks = ranks
-        self._known: dict[int, Floats] = {}
 
-    def of(self, dump: Step, moved: int) -> Floats:
-        """Share of each in `moved` bytes."""
-        if id(dump) not in self._known:
-            total = np.zeros(len(self._edges))
-            for variable in dump.variables:
-                runs = np.array(variable.rank_runs(self._ranks), float).reshape(-1, 2)
-                ends = np.concatenate([[0], np.cumsum(runs[:, 0])])
-                sums = np.concatenate([[0], np.cumsum(runs[:, 0] * runs[:, 1])])
-                total += variable.count * np.interp(self._edges, ends, sums)
-            self._known[id(dump)] = np.diff(total)
-        shares = self._known[id(dump)]
-        return shares * (moved / shares.sum()) if shares.sum() else shares
+    def spans(
+        self,
+        starts: Sequence[float],
+        ends: Sequence[float],
+        dumps: Sequence[Step],
+        moved: Sequence[int],
+    ) -> Spans:
+        """Spans of dumps that moved so many bytes."""
+        bodies = {id(dump.body): dump for dump in dumps}
+        numbers = {key: k for k, key in enumerate(bodies)}
+        shares = np.array([self._share(dump) for dump in bodies.values()])
+        kinds = np.array([numbers[id(dump.body)] for dump in dumps], np.intp)
+        sums = np.array([share.sum() for share in shares])[kinds] if bodies else np.zeros(0)
+        moved_bytes = np.array(moved, float)
+        factors = np.divide(moved_bytes, sums, out=np.ones(len(kinds)), where=sums != 0)
+        return Spans(
+            starts=np.array(starts, float),
+            ends=np.array(ends, float),
+            kinds=kinds,
+            factors=factors,
+            shares=shares,
+        )
+
+    def _share(self, dump: Step) -> Floats:
+        """Bytes of each row as the dump is described."""
+        total = np.zeros(len(self._edges))
+        for variable in dump.variables:
+            runs = np.array(variable.rank_runs(self._ranks), float).reshape(-1, 2)
+            ends = np.concatenate([[0], np.cumsum(runs[:, 0])])
+            sums = np.concatenate([[0], np.cumsum(runs[:, 0] * runs[:, 1])])
+            total += variable.count * np.interp(self._edges, ends, sums)
+        return np.diff(total)
 
 
-def _rates(spans: Iterable[Span], end_s: float) -> Floats:
+def _rates(spans: Spans, end_s: float) -> Floats:
     """Bytes a second, a row for each group of ranks, a column for each bin."""
     width = end_s / BINS or 1.0
-    all_spans = list(spans)
-    rates = np.zeros((len(all_spans[0][2]), BINS))
-    for start, end, sizes in all_spans:
-        first = min(max(start / width, 0.0), BINS - 1e-9)
-        last = min(max(end / width, first + 1e-9), float(BINS))
-        edges = np.arange(int(first), int(np.ceil(last)) + 1, dtype=float)
-        part = np.diff(np.clip(edges, first, last)) / (last - first)
-        rates[:, int(first) : int(first) + len(part)] += np.outer(sizes, part) / width
+    firsts = np.clip(spans.starts / width, 0.0, BINS - 1e-9)
+    lasts = np.minimum(np.maximum(spans.ends / width, firsts + 1e-9), float(BINS))
+    rates = np.zeros((spans.shares.shape[1], BINS))
+    for k in range(0, len(firsts), BLOCK):
+        some = slice(k, k + BLOCK)
+        first, last = firsts[some, np.newaxis], lasts[some, np.newaxis]
+        parts = np.diff(np.clip(np.arange(BINS + 1.0), first, last)) / (last - first)
+        sizes = spans.shares[spans.kinds[some]] * spans.factors[some, np.newaxis]
+        rates += sizes.T @ parts / width
     return rates
 
 

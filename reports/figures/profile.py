@@ -16,14 +16,20 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from understudy.contracts.measurement import StreamResult
-from understudy.contracts.workload import Step, Workload
+from understudy.contracts.workload import Variable, Workload
 from understudy.errors import printable
 from understudy.judge.statistics.conditions import Case, Condition, described
 from understudy.judge.statistics.metrics import DATA_PHASES, nearest
 from understudy.observations.observation import Seen, as_described
 from understudy.program.calls import Calls
 from understudy.program.counters import BINS, bin_of
-from understudy.program.instructions import ALL_RANKS, EACH_GROUP, FileSet
+from understudy.program.instructions import (
+    ALL_RANKS,
+    EACH_GROUP,
+    FileSet,
+    operations_of,
+    variables_of,
+)
 from understudy.program.predicted_counters import predict
 from understudy.report.axes import add_legend
 from understudy.report.colours import MUTED, place_colour
@@ -76,19 +82,23 @@ def _original(
             kinds["open" if name in OPENS else "sync" if name in SYNCS else ""] += number or 0
     files: Counter[str] = Counter()
     for stream in workload.streams:
-        for dump in stream.steps:
-            files[stream.role] += dump.count * _touched(dump, stream.set, workload.ranks)
-            for asked in dump.operations:
-                number = dump.count * asked.count
+        dumps: Counter[int] = Counter()
+        for step in stream.steps:
+            dumps[id(step.body)] += step.count
+        for body in stream.bodies:
+            touched = _touched(variables_of([body]), stream.set, workload.ranks)
+            files[stream.role] += dumps[id(body)] * touched
+            for asked in operations_of(body):
+                number = dumps[id(body)] * asked.count
                 kinds["metadata"] += number
                 kinds["open"] -= number if asked.kind == "open" else 0
     return share, sizes, {kind: kinds[kind] for kind in KINDS}, files
 
 
-def _touched(dump: Step, files: FileSet, ranks: int) -> int:
-    """The files in which some rank has bytes of the dump."""
+def _touched(variables: Sequence[Variable], files: FileSet, ranks: int) -> int:
+    """The files in which some rank has bytes of a dump of these variables."""
     files_with_bytes = set()
-    for variable in dump.variables:
+    for variable in variables:
         runs = np.array(variable.rank_runs(ranks)).reshape(-1, 2)
         having = np.flatnonzero(np.repeat(runs[:, 1], runs[:, 0]))
         owners = {ALL_RANKS: having * 0, EACH_GROUP: having * files.groups // ranks}

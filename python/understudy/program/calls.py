@@ -4,6 +4,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 from understudy.program.counters import BINS, bin_of
+from understudy.program.equal_dumps import together
 from understudy.program.evaluator import walk_of
 from understudy.program.instructions import Stream, calls_of_system
 from understudy.program.runs import Moved, Rows
@@ -46,7 +47,7 @@ def calls_of(stream: Stream, ranks: int) -> Calls:
     for called, times in calls_of_system(stream):
         for size, number in (called.sizes("read") + called.sizes("write")).items():
             sizes[bin_of(size)] += times * number
-    walk = walk_of(stream, ranks)
+    walk = walk_of(together(stream), ranks)
     for dumps in walk.dumps:
         for call in dumps.calls:
             if isinstance(call, Moved):

@@ -244,12 +244,12 @@ class Step:
     @property
     def operations(self) -> tuple["Operate", ...]:
         """Its operations without bytes."""
-        return tuple(i for i in flat(self.body) if isinstance(i, Operate))
+        return operations_of(self.body)
 
     @property
     def compute_s(self) -> float:
         """Seconds that each rank computes in a dump."""
-        return sum(i.seconds for i in flat(self.body) if isinstance(i, Compute))
+        return compute_s(self.body)
 
     @property
     def skew(self) -> tuple[tuple[int, float], ...]:
@@ -280,7 +280,7 @@ class Step:
     @property
     def io_s(self) -> float | None:
         """I/O time: the duration without the computing in it; None where it is not known."""
-        return None if self.duration_s is None else max(0.0, self.duration_s - self.compute_s)
+        return io_s(self, self.compute_s)
 
     def mapped(self, change: Change) -> "Step":
         """The step with each instruction but loops changed, or left out where that is None."""
@@ -289,11 +289,13 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Occurrence:
-    """One dump of a stream; `bytes` are what it moves, every pass counted."""
+    """One dump of a stream; `bytes` are what it moves, every pass counted; `compute_s`: the
+    seconds that each rank computes in it, None where they are not summed up yet."""
 
     time_s: float
     bytes: int
     dump: Step
+    compute_s: float | None = None
 
     @property
     def duration_s(self) -> float | None:
@@ -301,7 +303,7 @@ class Occurrence:
 
     @property
     def io_s(self) -> float | None:
-        return self.dump.io_s
+        return self.dump.io_s if self.compute_s is None else io_s(self.dump, self.compute_s)
 
     @property
     def overhead_bytes(self) -> int | None:
@@ -517,9 +519,10 @@ class Stream:
 
     def expanded(self) -> Iterator[Occurrence]:
         """Every dump in order, one after the other, with repetitions."""
-        for step, moved in zip(self.steps, self.of_bodies(moved_bytes), strict=True):
+        sums = self.of_bodies(moved_bytes), self.of_bodies(compute_s)
+        for step, moved, seconds in zip(self.steps, *sums, strict=True):
             for k in range(step.count):
-                yield Occurrence(step.start_s(k), moved, step)
+                yield Occurrence(step.start_s(k), moved, step, seconds)
 
     # -- other streams ------------------------------------------------------------------------
 
@@ -578,6 +581,16 @@ def instructions(stream: Stream) -> Iterator[Instruction]:
         yield from flat(body)
 
 
+def compute_s(body: Body) -> float:
+    """Seconds that each rank computes in a dump."""
+    return sum(i.seconds for i in flat(body) if isinstance(i, Compute))
+
+
+def io_s(step: Step, seconds: float) -> float | None:
+    """I/O time of a dump: its duration without the seconds of computing; None if not known."""
+    return None if step.duration_s is None else max(0.0, step.duration_s - seconds)
+
+
 def moved_bytes(body: Body) -> int:
     """Bytes that one dump moves over all ranks, every pass counted."""
     called = sum(i.list.bytes for i in body if isinstance(i, Calls))
@@ -592,6 +605,11 @@ def begins_content(step: Step) -> int:
 def variables_of(bodies: Iterable[Body]) -> list[Variable]:
     """The variables that they move."""
     return [i.variable for body in bodies for i in flat(body) if isinstance(i, Move)]
+
+
+def operations_of(body: Body) -> tuple[Operate, ...]:
+    """The operations without bytes of a dump."""
+    return tuple(i for i in flat(body) if isinstance(i, Operate))
 
 
 def calls_of_system(stream: Stream) -> Iterator[tuple[CallList, int]]:

@@ -22,6 +22,7 @@ from understudy.program.counters import (
     bin_of,
     total,
 )
+from understudy.program.equal_dumps import with_equal_dumps_together
 from understudy.program.evaluator import evaluate_set
 from understudy.program.instructions import (
     EACH_ROW,
@@ -61,8 +62,9 @@ class Predicted:
 
 def predict(program: Program) -> tuple[Predicted, ...]:
     """The counters of each set of files."""
+    summed = with_equal_dumps_together(program)
     sets = [
-        _Set(program, each, tuple(t for t in program.streams if t.set == each))
+        _Set(summed, each, tuple(t for t in program.streams if t.set == each))
         for each in program.sets
     ]
     plays = [play for each in sets for play in each.plays]
@@ -93,7 +95,8 @@ def _meet(some: Sequence[Ranks], others: Sequence[Ranks]) -> bool:
 
 
 class _Set:
-    """The counters of a set of files, as its streams are played, each by its own method."""
+    """The counters of a set of files, as its streams are played, each by its own method; `program`
+    may have equal dumps together, which `streams` have at their times."""
 
     def __init__(self, program: Program, each: FileSet, streams: tuple[Stream, ...]) -> None:
         self._set, self._threads = each, streams
@@ -121,7 +124,7 @@ class _Set:
 
     def _note_switches(self, prepared: int) -> None:
         """Reads behind writes of the same rank and file, and the reverse."""
-        bodies = (s.body for t in self._threads for s in t.steps)
+        bodies = (body for t in self._threads for body in t.bodies)
         moves = [i for body in bodies for i in flat(body) if isinstance(i, Move)]
         several = len(self.plays) > 2 and self._set.prepared
         if len({m.writes for m in moves}) > 1 or several:

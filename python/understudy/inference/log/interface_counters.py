@@ -24,6 +24,7 @@ from understudy.inference.names.name_templates import alike, is_junk
 from understudy.inference.table import IdSet, over_rows
 from understudy.program.calls import Calls, calls_of
 from understudy.program.counters import BINS, bin_of
+from understudy.program.equal_dumps import with_equal_dumps_together
 from understudy.program.instructions import Operate, Program, Stream, flat, writes
 from understudy.program.opens import opens_of
 from understudy.program.predicted_counters import predict
@@ -371,11 +372,12 @@ def of_streams(streams: Sequence[Stream], ranks: int) -> Interfaces:
     """Interfaces that the player uses for a workload, each stream by its own method."""
     interfaces = Interfaces()
     named = {stream.name: stream for stream in streams}
+    program = Program(name="", ranks=ranks, streams=tuple(streams))
 
     def totals_of(name: str) -> Totals:
         return interfaces.direct.setdefault(name, Totals(stats=None, flushes=None))
 
-    for stream in streams:
+    for stream in with_equal_dumps_together(program).streams:
         totals = totals_of(OF_METHOD.get(stream.method, stream.method))
         way = WRITE if writes(stream) else READ
         totals.bytes[way] += bytes_of(stream)
@@ -401,7 +403,7 @@ def of_streams(streams: Sequence[Stream], ranks: int) -> Interfaces:
                 elif each.kind == "stat":
                     totals.stats = (totals.stats or 0) + step.count * each.count
     if stdio := interfaces.direct.get("STDIO"):
-        sets = predict(Program(name="", ranks=ranks, streams=tuple(streams)))
+        sets = predict(program)
         counted = [each.calls["STDIO"] for each in sets if each.calls.get("STDIO")]
         stdio.seeks = sum(counters["STDIO_SEEKS"] or 0 for counters in counted)
         flushes = [counters["STDIO_FLUSHES"] for counters in counted]
