@@ -17,7 +17,7 @@ from tests.support.results import cases_in
 from tests.support.said import said
 from understudy import cli, units
 from understudy.contracts import workload
-from understudy.contracts.workload import Provenance
+from understudy.contracts.workload import Provenance, origins
 from understudy.errors import UnderstudyError
 from understudy.judge.page import summary
 from understudy.judge.statistics import metrics
@@ -293,10 +293,10 @@ def test_slowest_phase_is_the_one_with_the_slowest_rank(tmp_path: Path) -> None:
 
 def test_origins_counts_each_number_once_and_the_last_entry_wins() -> None:
     workload_ = samples.per_process()
-    assert metrics.origins(workload_) == {"assumed": 10, "derived": 3, "read": 9}
+    assert origins(workload_) == {"assumed": 10, "derived": 3, "read": 9}
     bare = samples.workload("bare", workload_.streams)
     object.__setattr__(bare, "provenance", (Provenance(path="/ranks", origin="read", how="x"),))
-    assert metrics.origins(bare) == {"read": 1, "not stated": 21}
+    assert origins(bare) == {"read": 1, "not stated": 21}
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """The workload: what it says, and its text."""
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -74,27 +75,57 @@ def provenance_of(workload: Workload, pointer: str) -> Provenance | None:
 
 def numbers(workload: Workload) -> Iterator[str]:
     """JSON pointers of all numbers that need a provenance entry."""
-
-    def walk(value: Any, pointer: str) -> Iterator[str]:
-        if isinstance(value, dict):
-            for key, item in value.items():
-                yield from walk(item, f"{pointer}/{key}")
-        elif isinstance(value, list):
-            for k, item in enumerate(value):
-                yield from walk(item, f"{pointer}/{k}")
-        elif isinstance(value, int | float) and not isinstance(value, bool):
-            yield pointer
-
-    yield from walk(workload.ranks, "/ranks")
-    yield from walk(workload.runtime_s, "/runtime_s")
+    yield from _pointers(workload.ranks, "/ranks")
+    yield from _pointers(workload.runtime_s, "/runtime_s")
     for k, stream in enumerate(workload.streams):
-        yield from walk(_stated(stream), f"/streams/{k}")
+        yield from _pointers(_stated(stream), f"/streams/{k}")
+
+
+def origins(workload: Workload) -> Counter[str]:
+    """How many numbers under ranks, runtime_s and streams have which origin. Steps whose index no
+    entry names have one origin for each key, so equal ones are looked at once."""
+    named = {step for entry in workload.provenance for step in entry.path.split("/")}
+    counts: Counter[str] = Counter()
+
+    def add(value: Any, pointer: str, times: int = 1) -> None:
+        for each in _pointers(value, pointer):
+            entry = provenance_of(workload, each)
+            counts[entry.origin if entry else "not stated"] += times
+
+    add(workload.ranks, "/ranks")
+    add(workload.runtime_s, "/runtime_s")
+    for k, stream in enumerate(workload.streams):
+        add(_stated(stream, dumps=False), f"/streams/{k}")
+        alike: Counter[tuple[Any, ...]] = Counter()
+        first: dict[tuple[Any, ...], int] = {}
+        for j, step in enumerate(stream.steps):
+            kind: tuple[Any, ...] = (j,)
+            if str(j) not in named:
+                kind = id(step.body), step.duration_s is None, step.overhead_bytes is None
+                kind += (step.count > 1,)
+            alike[kind] += 1
+            first.setdefault(kind, j)
+        for kind, j in first.items():
+            add(_dump(stream.steps[j], stream), f"/streams/{k}/dumps/{j}", alike[kind])
+    return counts
+
+
+def _pointers(value: Any, pointer: str) -> Iterator[str]:
+    """JSON pointers of the numbers in a value."""
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield from _pointers(item, f"{pointer}/{key}")
+    elif isinstance(value, list):
+        for k, item in enumerate(value):
+            yield from _pointers(item, f"{pointer}/{k}")
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        yield pointer
 
 
 def structures(workload: Workload) -> Iterator[str]:
     """JSON pointers of what a reader infers besides numbers; it needs a provenance entry too."""
     for k, stream in enumerate(workload.streams):
-        stated = _stated(stream)
+        stated = _stated(stream, dumps=False)
         keys = (*STRUCTURES, *(key for key in STATED if key in stated))
         yield from (f"/streams/{k}/{key}" for key in keys)
 
@@ -103,8 +134,9 @@ def _given(**keys: Any) -> dict[str, Any]:
     return {key: value for key, value in keys.items() if value is not None}
 
 
-def _stated(stream: Stream) -> dict[str, Any]:
-    """Values that a stream states, under the names that paths of the provenance have for them."""
+def _stated(stream: Stream, dumps: bool = True) -> dict[str, Any]:
+    """Values that a stream states, under the names that paths of the provenance have for them;
+    with those of its `dumps`, or without."""
     move = next((m for m in stream.moves), None)
     return _given(
         groups=stream.groups,
@@ -119,7 +151,7 @@ def _stated(stream: Stream) -> dict[str, Any]:
         chunk_bytes=stream.open.chunk_bytes,
         lookups=plain(stream.lookups),
         files_per_directory=stream.files_per_directory or stream.set.files_per_directory,
-        dumps=[_dump(step, stream) for step in stream.steps],
+        dumps=[_dump(step, stream) for step in stream.steps] if dumps else None,
     )
 
 

@@ -16,7 +16,7 @@ from markupsafe import Markup
 from understudy import __version__, studies, units
 from understudy.contracts.measurement import PlayedStream
 from understudy.contracts.run import Run
-from understudy.contracts.workload import Stream
+from understudy.contracts.workload import Stream, origins
 from understudy.errors import UnderstudyError, printable
 from understudy.files import write_text
 from understudy.judge.fidelity import transfer
@@ -348,7 +348,7 @@ def _section(
         latencies=[
             row for s in case.conditions if drawers is not None for row in latencies.rows(s)
         ],
-        origins=metrics.origins(case.workload),
+        origins=origins(case.workload),
     )
 
 

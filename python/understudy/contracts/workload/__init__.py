@@ -33,7 +33,7 @@ from understudy.program.types import (
     runs,
     runs_at_most,
 )
-from understudy.program.workload import Workload, numbers, provenance_of, structures
+from understudy.program.workload import Workload, numbers, origins, provenance_of, structures
 
 __all__ = [
     "CONFIDENCE",
@@ -66,6 +66,7 @@ __all__ = [
     "load",
     "names",
     "numbers",
+    "origins",
     "parse",
     "path_of",
     "provenance_of",

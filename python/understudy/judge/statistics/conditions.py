@@ -7,11 +7,11 @@ ranks, are put together by the application's name.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from understudy import producers
 from understudy.contracts import run as runs
@@ -38,6 +38,7 @@ RESTART_SUFFIX = "-restart"
 # Of a process in a step, that say nothing: a skeleton that is learned from a file adds the sizes
 # and offsets that differ from process to process, and has the first one's texts.
 SCALARS_BYTES = 256
+MANY_DUMPS = 1000  # of a stream, whose order is kept and not made each time
 # What an application and its skeleton need not have in common to be compared: the program itself,
 # and what fills the time between its steps.
 OF_THE_ARM = ("name", "config", "pause_s", "barriers")
@@ -103,6 +104,8 @@ class Condition:
     arm: str
     runs: tuple[Measured, ...]
     part: int = 0
+    derived: dict[str, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
+    """What was computed of it before, by name: pages ask for some of it several times."""
 
     @property
     def variant(self) -> str:
@@ -160,14 +163,22 @@ class Condition:
 
     def dumps(self, name: str) -> dict[int, list[DumpResult]]:
         """Dumps of a stream by index, each with one entry per repetition."""
+        key = f"dumps of {name}"
+        if key in self.derived:
+            return cast(dict[int, list[DumpResult]], self.derived[key])
         dumps_by_index: dict[int, list[DumpResult]] = {}
         for stream in self.stream(name):
             for dump in stream.dumps:
                 dumps_by_index.setdefault(dump.dump, []).append(dump)
-        return dict(sorted(dumps_by_index.items()))
+        ordered = dict(sorted(dumps_by_index.items()))
+        if len(ordered) >= MANY_DUMPS:
+            self.derived[key] = ordered
+        return ordered
 
     def played_dumps(self, name: str) -> dict[int, list[PlayedDump]]:
         """The same of the player's dumps, which were scheduled; nothing of a program."""
+        if all(isinstance(run.measurement, Played) for run in self.runs):
+            return cast(dict[int, list[PlayedDump]], self.dumps(name))
         return {
             index: [d for d in same if isinstance(d, PlayedDump)]
             for index, same in self.dumps(name).items()

@@ -1,14 +1,12 @@
 """The metrics of runs; docs/metrics.md defines each in prose. Bytes and seconds throughout."""
 
 import math
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median
-from typing import Any
+from typing import Any, cast
 
 from understudy.contracts.measurement import DumpResult, Played, PlayedDump, StreamResult
-from understudy.contracts.workload import Workload, numbers, provenance_of
 from understudy.judge.statistics import cache, pauses
 from understudy.judge.statistics.conditions import (
     AS_DESCRIBED,
@@ -86,14 +84,20 @@ def worst_or_bounded(errors: Iterable[float | None]) -> float | None:
 def dump_error(dumps: Sequence[DumpResult], condition: Condition, name: str) -> float | None:
     """Worst payload error of one dump of the stream over its repetitions, or None, see
     `worst_or_bounded`; a program's has no plan to miss."""
-    mixed = mixes_reads(condition, name)
+    return _dump_error(dumps, condition, name, mixes_reads(condition, name))
+
+
+def _dump_error(
+    dumps: Sequence[DumpResult], condition: Condition, name: str, mixed: bool
+) -> float | None:
+    """The same where it is known whether the player read between writes."""
     errors: list[float | None] = []
     for dump in dumps:
         if isinstance(dump, PlayedDump):
             moved = dump.bytes - mixed_bytes(dump, mixed)
             error = payload_error(moved, planned_bytes(dump, condition))
             errors.append(None if error < 0 and _is_bounded(dump, condition, name) else error)
-    return worst_or_bounded(errors)
+    return errors[0] if len(errors) == 1 else worst_or_bounded(errors)
 
 
 def _is_bounded(dump: PlayedDump, condition: Condition, name: str) -> bool:
@@ -105,14 +109,25 @@ def _is_bounded(dump: PlayedDump, condition: Condition, name: str) -> bool:
 
 def stream_error(condition: Condition, name: str) -> float | None:
     """Worst payload error of a stream's dumps, or None, see `worst_or_bounded`."""
-    return worst_or_bounded(
-        dump_error(dumps, condition, name) for dumps in condition.dumps(name).values()
-    )
+    key = f"error of {name}"
+    if key not in condition.derived:
+        mixed = mixes_reads(condition, name)
+        every = condition.dumps(name).values()
+        condition.derived[key] = worst_or_bounded(
+            _dump_error(dumps, condition, name, mixed) for dumps in every
+        )
+    return cast(float | None, condition.derived[key])
 
 
 def bounded_bytes(condition: Condition) -> tuple[int, float] | None:
     """The bytes of all described streams that were moved, and those that were planned; None where
     no deadline kept any from being moved."""
+    if "bounded" not in condition.derived:
+        condition.derived["bounded"] = _bounded_bytes(condition)
+    return cast(tuple[int, float] | None, condition.derived["bounded"])
+
+
+def _bounded_bytes(condition: Condition) -> tuple[int, float] | None:
     moved, planned, bounded = 0, 0.0, False
     for stream in condition.workload.streams if condition.program is None else ():
         mixed = mixes_reads(condition, stream.name)
@@ -378,9 +393,3 @@ def original_speed(condition: Condition, operation: str) -> float | None:
     if not dumps or not all(d.io_s for d in dumps) or is_scaled(condition):
         return None
     return sum(d.bytes for d in dumps) / sum(d.io_s or 0 for d in dumps)
-
-
-def origins(workload: Workload) -> Counter[str]:
-    """How many numbers under ranks, runtime_s and streams have which origin."""
-    entries = (provenance_of(workload, pointer) for pointer in numbers(workload))
-    return Counter(entry.origin if entry else "not stated" for entry in entries)
