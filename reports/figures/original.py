@@ -145,10 +145,18 @@ def _rates(spans: Spans, end_s: float) -> Floats:
     rates = np.zeros((spans.shares.shape[1], BINS))
     for k in range(0, len(firsts), BLOCK):
         some = slice(k, k + BLOCK)
-        first, last = firsts[some, np.newaxis], lasts[some, np.newaxis]
-        parts = np.diff(np.clip(np.arange(BINS + 1.0), first, last)) / (last - first)
-        sizes = spans.shares[spans.kinds[some]] * spans.factors[some, np.newaxis]
-        rates += sizes.T @ parts / width
+        first, last, factors = firsts[some], lasts[some], spans.factors[some]
+        kinds, which = np.unique(spans.kinds[some], return_inverse=True)
+        begins = first.astype(np.intp)
+        bins = np.ceil(last).astype(np.intp) - begins
+        weights = np.zeros(len(kinds) * BINS)
+        for nth in range(int(bins.max())):  # few, where there are many dumps
+            has = bins > nth
+            at = begins[has] + nth
+            inside = np.minimum(last[has], at + 1) - np.maximum(first[has], at)
+            part = inside / (last - first)[has] * factors[has]
+            weights += np.bincount(which[has] * BINS + at, part, len(weights))
+        rates += spans.shares[kinds].T @ weights.reshape(-1, BINS) / width
     return rates
 
 
