@@ -1,6 +1,7 @@
 """Files that are whole or not there at all."""
 
 import errno
+import gc
 import os
 import stat
 import tempfile
@@ -104,6 +105,20 @@ def write_bytes(path: Path, data: bytes, like: Path | None = None) -> None:
     """
     with new_file(path, like) as temporary:
         temporary.write_bytes(data)
+
+
+@contextmanager
+def values_stay() -> Iterator[None]:
+    """No search for cycles of garbage while a command reads files into values that it needs until
+    it ends, nor among these values from then on."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.freeze()
+            gc.enable()
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from understudy.cli import UNUSABLE, print_error
 from understudy.commands._options import NIGHTS_DIFFER
 from understudy.commands._output import JSON, document, print_json
 from understudy.errors import UnderstudyError
-from understudy.files import expect_not_read, expect_page
+from understudy.files import expect_not_read, expect_page, values_stay
 from understudy.judge.statistics.night_statistics import NIGHTS, Rule
 from understudy.messages import progress
 from understudy.units import plural
@@ -107,9 +107,10 @@ def command(
 
         under_darshan: list[Run] = []
         beside: list[Run] = []  # IOR and mdtest
-        measured, failed = conditions.load(
-            records, tell, note, under_darshan.append, beside.append
-        )
+        with values_stay():
+            measured, failed = conditions.load(
+                records, tell, note, under_darshan.append, beside.append
+            )
         failed += [conditions.Failed(path=path, run=run) for path, run in lost]
         if unread and not (measured or failed or under_darshan or beside):
             for error in unread[:-1]:

@@ -27,7 +27,7 @@ from understudy.contracts.measurement import (
 from understudy.contracts.run import Run
 from understudy.contracts.workload import Step, Stream, Workload
 from understudy.errors import UnderstudyError, one_line, printable
-from understudy.files import read_text
+from understudy.files import read_text, values_stay
 from understudy.program import words
 from understudy.program.text import text_of
 from understudy.tables import table
@@ -100,7 +100,8 @@ def command(
     if as_program:
         click.echo(text_of(workload.load(file).program), nl=False)
         return
-    lines = list(_lines(file, dumps, everything))
+    with values_stay():
+        lines = list(_lines(file, dumps, everything))
     if not everything and len(lines) > LINES:
         lines[LINES - 1 :] = [_left_out(len(lines) - LINES + 1, "lines")]
     click.echo("\n".join(lines))
