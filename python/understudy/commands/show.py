@@ -115,7 +115,7 @@ def _lines(file: Path, dumps: bool, everything: bool) -> Iterator[str]:
     if _show_log.is_log(file):
         yield from _show_log.lines(file)
         return
-    row = _decoded(file)
+    row = producers.read_long(file) or _decoded(file)
     schema = str(row.get("schema", "")) if isinstance(row, dict) else ""
     if not schema or schema.startswith("understudy/workload/"):
         shown = workload.build(row, str(file))

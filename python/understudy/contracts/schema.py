@@ -9,6 +9,7 @@ import hashlib
 import json
 import re
 import zlib
+from collections.abc import Sequence
 from datetime import datetime
 from functools import cache
 from pathlib import Path
@@ -23,9 +24,18 @@ GZIP = b"\x1f\x8b"
 MAX_BYTES = 1 << 30  # of a compressed document
 BLOCK_BYTES = 1 << 24  # that are unpacked at a time
 MAX_RATIO = 300  # of unpacked to compressed bytes; records have about 20, zeros have 1030
+
+
+def _rows(value: Any) -> list[Any]:
+    """The list of a sequence that makes its items when they are asked for."""
+    if isinstance(value, Sequence):
+        return list(value)
+    raise TypeError(f"{type(value).__name__} is no JSON value")
+
+
 # A JSON value is a tree: it has no circle that had to be looked for.
 _CANONICAL = json.JSONEncoder(
-    sort_keys=True, separators=(",", ":"), ensure_ascii=False, check_circular=False
+    sort_keys=True, separators=(",", ":"), ensure_ascii=False, check_circular=False, default=_rows
 )
 NAME = re.compile(r"understudy/([a-z]+)/([1-9][0-9]*)")
 
@@ -148,6 +158,11 @@ def _old(kind: str, version: int) -> dict[str, Any] | None:
 @cache
 def _valid(name: str) -> valid.Check:
     return valid.validator(_schema(name, name))
+
+
+def named(name: str) -> dict[str, Any]:
+    """The schema of that name, understudy/<kind>/<n>, current or not."""
+    return _schema(name, name)
 
 
 def _schema(name: str, where: str) -> dict[str, Any]:

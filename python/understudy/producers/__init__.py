@@ -37,6 +37,7 @@ from understudy.contracts.run import (
     Storage,
 )
 from understudy.errors import UnderstudyError, refuse_exit
+from understudy.producers import _long_dumps
 
 RESULT = "understudy/result/1"  # every producer's, before each had a contract of its own
 MEASUREMENT_FILE = "result.json"
@@ -110,7 +111,7 @@ def parse(row: dict[str, Any], where: str) -> tuple[str, Measurement]:
     name = of(row, where)
     module = get(name)
     with refuse_exit(f"producer {name}"):
-        getattr(module, "check", schema.check)(row, where)
+        getattr(module, "check", schema.check)(_long_dumps.with_first_dumps(row), where)
         measurement = module.parse(row, where)
     seen: set[int] = set()
     for i, number in enumerate(r.repetition for r in measurement.repetitions):
@@ -267,11 +268,30 @@ def _common(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
 def load(path: Path, row: dict[str, Any] | None = None) -> Run:
     """A record, or the record that a measurement file given by hand makes; `row` is the content
     of the file, if it is known."""
-    return load_row(path, schema.read(path, "run record") if row is None else row)[0]
+    return load_row(path, read_row(path) if row is None else row)[0]
+
+
+def read_row(path: Path, what: str = "run record") -> dict[str, Any]:
+    """The content of a file for `load_row`: of a long one, the rows of dumps are not held."""
+    return read_long(path) or schema.read(path, what)
+
+
+def read_long(path: Path) -> dict[str, Any] | None:
+    """The same where it is long; None where it is short or not valid."""
+    return _long_dumps.read(path)
 
 
 def load_row(path: Path, row: dict[str, Any]) -> tuple[Run, Measurement | None]:
     """The same with the measurement, of the content of the file."""
+    try:
+        return _load_row(path, row)
+    except UnderstudyError:
+        if not _long_dumps.is_within(row):
+            raise
+    return _load_row(path, schema.read(path, "run record"))  # which says what is wrong
+
+
+def _load_row(path: Path, row: dict[str, Any]) -> tuple[Run, Measurement | None]:
     if schema.kind_of(row, str(path)) != runs.KIND:
         name, measurement = parse(row, str(path))
         run = _of_measurement(name, measurement, row, place=Place(), identity=Identity(), asked={})
@@ -409,7 +429,7 @@ def _sketch(value: Any) -> Any:
     """A small part of a JSON value, equal for equal values: of a list its length and the first."""
     if type(value) is dict:
         return tuple((name, _sketch(value[name])) for name in sorted(value))
-    if type(value) is list:
+    if type(value) is list or isinstance(value, _long_dumps.LongDumps):
         return len(value), _sketch(value[0]) if value else None
     return value
 
@@ -448,7 +468,7 @@ def load_measured(
     for path in sorted(paths, key=lambda p: p.name != RECORD_FILE):
         progress(path)
         try:
-            row = schema.read(path, "run record")
+            row = read_row(path)
             if path.name != RECORD_FILE and row == recorded.get(path.parent):
                 continue
             run, measurement = load_row(path, row)

@@ -7,8 +7,6 @@ from understudy.contracts.measurement import (
     DumpResult,
     Environment,
     Node,
-    Phase,
-    RankSeconds,
     Repetition,
 )
 from understudy.contracts.run import Sample
@@ -38,10 +36,6 @@ def _nodes(here: dict[str, Any]) -> tuple[Node, ...]:
     if nodes == 1:
         return (Node(name=here["host"], ranks=here["ranks"]),)
     return (Node(name=here["host"], ranks=None), *[Node(name=None, ranks=None)] * (nodes - 1))
-
-
-def phases_of(row: dict[str, Any]) -> tuple[Phase, ...]:
-    return tuple(Phase(**(p | {"rank_s": RankSeconds(**p["rank_s"])})) for p in row["phases"])
 
 
 def common_samples(repetitions: Sequence[Repetition]) -> Iterator[Sample]:

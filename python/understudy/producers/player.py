@@ -10,13 +10,10 @@ from typing import Any
 
 from understudy.contracts import schema, workload
 from understudy.contracts.measurement import (
-    Deadline,
     Latency,
     Played,
-    PlayedDump,
     PlayedRepetition,
     PlayedStream,
-    RankRange,
     SlowestHost,
     SlowestRank,
     Verification,
@@ -24,12 +21,12 @@ from understudy.contracts.measurement import (
 from understudy.contracts.run import Sample
 from understudy.contracts.workload import Workload
 from understudy.errors import UnderstudyError
+from understudy.producers._long_dumps import LongDumps, dump_of
 from understudy.producers._reading import (
     LOWER,
     SECONDS,
     common_samples,
     environment_and_storage,
-    phases_of,
 )
 
 SCHEMA = "understudy/player/1"
@@ -82,7 +79,7 @@ def _fault(row: dict[str, Any], played: Workload) -> str:
     whole = row["options"].get("bytes_scale", 1) == 1
     described = {s.name: [d.bytes for d in s.expanded()] for s in played.streams if whole}
     for stream in (s for r in row["repetitions"] for s in r["streams"]):
-        played_bytes = [d["described_bytes"] for d in stream["dumps"]]
+        played_bytes = _described_bytes(stream["dumps"])
         expected = described.get(stream["name"], played_bytes)[: len(played_bytes)]
         if played_bytes != expected:
             return (
@@ -93,6 +90,12 @@ def _fault(row: dict[str, Any], played: Workload) -> str:
             if fault := _histogram_fault(latency):
                 return f"{stream['name']}: latency: {kind}: {fault}"
     return ""
+
+
+def _described_bytes(rows: Any) -> list[int]:
+    if isinstance(rows, LongDumps):
+        return [dump.described_bytes for dump in rows.dumps]
+    return [row["described_bytes"] for row in rows]
 
 
 def _histogram_fault(latency: dict[str, Any]) -> str:
@@ -130,15 +133,9 @@ def _repetition(row: dict[str, Any]) -> PlayedRepetition:
 
 def _stream(row: dict[str, Any]) -> PlayedStream:
     latency = {kind: Latency(**row_) for kind, row_ in row.get("latency", {}).items()}
-    return PlayedStream(**(row | {"dumps": tuple(map(_dump, row["dumps"])), "latency": latency}))
-
-
-def _dump(row: dict[str, Any]) -> PlayedDump:
-    parts: dict[str, Any] = {"phases": phases_of(row)}
-    if deadline := row.get("deadline"):
-        ranges = {key: RankRange(**deadline[key]) for key in ("rank_bytes", "rank_transfers")}
-        parts["deadline"] = Deadline(**(deadline | ranges))
-    return PlayedDump(**(row | parts))
+    rows = row["dumps"]
+    dumps = rows.dumps if isinstance(rows, LongDumps) else tuple(map(dump_of, rows))
+    return PlayedStream(**(row | {"dumps": dumps, "latency": latency}))
 
 
 def samples(measurement: Played) -> Iterator[Sample]:

@@ -32,12 +32,12 @@ from understudy.contracts.workload import (
     streams_of,
 )
 from understudy.errors import UnderstudyError
+from understudy.producers._long_dumps import phases_of
 from understudy.producers._reading import (
     LOWER,
     SECONDS,
     common_samples,
     environment_and_storage,
-    phases_of,
 )
 
 _DUMP_KEYS = ("dump", "start_s", "bytes", "file_bytes", "files")
