@@ -24,6 +24,13 @@ TYPES: Mapping[str, Check] = {
     "object": lambda v: type(v) is dict,
     "null": lambda v: v is None,
 }
+_PLAIN: Mapping[str, type] = {  # types of JSON that are one of Python, whatever the value
+    "string": str,
+    "boolean": bool,
+    "array": list,
+    "object": dict,
+    "null": type(None),
+}
 _NUMBERS = ("integer", "number")
 _SILENT = {"$schema", "$id", "$defs", "title", "description", "condition", "default"}
 
@@ -94,8 +101,17 @@ def _limits(schema: Any) -> tuple[bool, float, float]:
 
 
 def _test(schema: Any, number: int) -> str:
-    """The test of a value `v` as an expression; of what is no number, a call of its check."""
-    if type(schema) is bool or not _is_number(schema):
+    """The test of a value `v` as an expression; of what is neither a number nor any string, nor
+    one of them or null, a call of its check."""
+    if type(schema) is bool:
+        return f"check_{number}(v)"
+    kinds = schema.get("type")
+    if type(kinds) is list and len(kinds) == 2 and kinds[1] == "null":
+        rest = _test(schema | {"type": kinds[0]}, number)
+        return rest if rest.startswith("check_") else f"v is None or {rest}"
+    if kinds == "string" and schema.keys() - _SILENT == {"type"}:
+        return "type(v) is str"
+    if not _is_number(schema):
         return f"check_{number}(v)"
     whole, low, high = _limits(schema)
     if whole:
@@ -146,6 +162,9 @@ class _Compiler:
         return checks[0] if checks else lambda value: checks[0](value)
 
     def _type(self, kinds: Any, _: Any) -> Check:
+        if type(kinds) is list and _PLAIN.keys() >= set(kinds):
+            types = frozenset(_PLAIN[kind] for kind in kinds)
+            return lambda value: type(value) in types
         checks = [TYPES[kind] for kind in (kinds if type(kinds) is list else [kinds])]
         return checks[0] if len(checks) == 1 else lambda value: any(c(value) for c in checks)
 

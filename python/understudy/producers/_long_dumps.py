@@ -10,7 +10,9 @@ import json
 import re
 import secrets
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from functools import cache
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, BinaryIO, overload
 
@@ -28,6 +30,8 @@ _ARRAY = re.compile(rb'"dumps"[ \t\r\n]*:[ \t\r\n]*\[')
 _NEXT = re.compile(rb'\}[ \t\r\n]*(,)[ \t\r\n]*\{[ \t\r\n]*"dump"[ \t\r\n]*:')
 _STATED = re.compile(rb'"schema"[ \t\r\n]*:[ \t\r\n]*"(understudy/(?:player|result)/[0-9]+)"')
 _DECODER = json.JSONDecoder()
+_PHASE = itemgetter("phase", "bytes", "operations", "first_start_s", "last_end_s", "rank_s")
+_RANKS = itemgetter(*RankSeconds._fields)
 
 
 def dump_of(row: Row) -> PlayedDump:
@@ -41,7 +45,21 @@ def dump_of(row: Row) -> PlayedDump:
 
 def phases_of(row: Row) -> tuple[Phase, ...]:
     """The phases of a dump of a valid row."""
-    return tuple(Phase(**(p | {"rank_s": RankSeconds(**p["rank_s"])})) for p in row["phases"])
+    return tuple([_phase_of(*_PHASE(p), p) for p in row["phases"]])
+
+
+def _phase_of(
+    phase: str,
+    moved: int,
+    operations: int,
+    first_start_s: float,
+    last_end_s: float,
+    rank_s: Row,
+    row: Row,
+) -> Phase:
+    parts = phase, moved, operations, first_start_s, last_end_s, RankSeconds(*_RANKS(rank_s))
+    more = (row.get("first_end_s"), row.get("first_end_bytes")) if len(row) > len(parts) else ()
+    return Phase(*parts, *more)
 
 
 class LongDumps(Sequence[Row]):
@@ -71,18 +89,16 @@ class LongDumps(Sequence[Row]):
 def _row_of(dump: PlayedDump) -> Row:
     keys = ("dump", "scheduled_s", "start_s", "lateness_s", "described_bytes", "bytes")
     row = {key: getattr(dump, key) for key in (*keys, "file_bytes", "files")}
-    row["phases"] = [_given(p) | {"rank_s": _given(p.rank_s)} for p in dump.phases]
+    row["phases"] = [
+        {key: value for key, value in p._asdict().items() if value is not None}
+        | {"rank_s": p.rank_s._asdict()}
+        for p in dump.phases
+    ]
     if dump.deadline is not None:
         ranges = ("rank_bytes", "rank_transfers")
-        more = {key: _given(getattr(dump.deadline, key)) for key in ranges}
-        row["deadline"] = _given(dump.deadline) | more
+        more = {key: asdict(getattr(dump.deadline, key)) for key in ranges}
+        row["deadline"] = asdict(dump.deadline) | more
     return row
-
-
-def _given(part: Any) -> Row:
-    """The fields that have a value."""
-    values = {name: getattr(part, name) for name in part.__slots__}
-    return {name: value for name, value in values.items() if value is not None}
 
 
 def is_within(row: Row) -> bool:
