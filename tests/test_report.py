@@ -11,6 +11,7 @@ from xml.etree import ElementTree
 
 import pytest
 from click.testing import CliRunner, Result
+from matplotlib.figure import Figure
 
 from tests.support import results as samples
 from tests.support.results import cases_in
@@ -24,7 +25,7 @@ from understudy.judge.statistics import metrics
 from understudy.judge.statistics.conditions import Case
 from understudy.paths import ROOT, files
 from understudy.producers import player
-from understudy.report import figures, page, values
+from understudy.report import figures, inline_svg, page, values
 from understudy_papers.judge.published_sizes import against_published
 
 # Those draw no workload: test_programs.py, test_transfer.py, test_darshan_checks.py.
@@ -392,12 +393,32 @@ def test_marks_of_a_style_share_it(tmp_path: Path) -> None:
     """What thousands of marks have in common stands in the page once."""
     rows = [samples.result(samples.growing(), repetitions=3, seed=k) for k in range(3)]
     (drawer,) = [d for d in figures.drawers() if d.name == "bandwidth"]
-    root = ElementTree.fromstring(figures.svg(drawer, case_of(tmp_path, *rows)) or "")
-    ids = {element.get("id") for element in root.iter()}
-    groups = [g for g in root.iter("g") if len(g.findall("use")) > 9]
-    assert groups and all("fill" in g.get("style", "") for g in groups)
-    for use in (use for group in groups for use in group.findall("use")):
-        assert use.get("style") is None and use.get("href", "")[1:] in ids
+    drawn = figures.draw(drawer, case_of(tmp_path, *rows))
+    assert drawn is not None
+    root = ElementTree.fromstring(drawn.svg)
+    ids = {element.get("id"): element for element in root.iter()}
+    lines = list(root.iter("polyline"))
+    places = [line.get("points", "").split() for line in lines]
+    replica = [row for row in drawn.csv.splitlines()[1:] if "original, its own" not in row]
+    assert 0.9 * len(replica) < sum(map(len, places)) <= len(replica)  # few are on their own
+    for line in lines:
+        marker = ids[line.get("style", "").partition("marker: url(#")[2].rstrip(")")]
+        (use,) = marker
+        assert marker.tag == "marker" and use.get("href", "")[1:] in ids
+        assert "fill" in use.get("style", "")
+
+
+def test_marks_with_titles_are_elements_of_their_own() -> None:
+    figure = Figure()
+    axes = figure.subplots()
+    axes.plot([0, 1, 2, float("nan")], [3, 4, 5, 6], "o", gid="many")
+    axes.plot([0, 1], [5, 6], "o", gid="few")
+    titles = {"many": ["<a>", "b"], "few": ["d\x07", "e"]}
+    text = inline_svg.element(figure, prefix="p-", label="two lines", titles=titles)
+    marks = [
+        use for use in ElementTree.fromstring(text).iter("use") if use.find("title") is not None
+    ]
+    assert [use.findtext("title") for use in marks] == ["<a>", "b", "d\\x07", "e"]
 
 
 def test_a_new_file_is_a_new_figure(tmp_path: Path) -> None:

@@ -7,35 +7,26 @@ page, of all cases of the check transfer: `draw(study)`. With `OF = "page"`, it 
 page, of all that is on it: `draw(book)`.
 """
 
-import hashlib
 import importlib.util
-import io
-import re
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from traceback import extract_tb
 from types import MappingProxyType
 from typing import Any
-from xml.etree import ElementTree
 
 import matplotlib
-from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
-from understudy.errors import UnderstudyError, printable, refuse_exit
+from understudy.errors import UnderstudyError, refuse_exit
 from understudy.judge.fidelity.transfer import Study
 from understudy.judge.statistics.conditions import Case
 from understudy.paths import files, where
-from understudy.report import values
+from understudy.report import inline_svg, values
 from understudy.report.book import Book
 
 WORKLOAD, TRANSFER, PAGE = "workload", "transfer", "page"  # what a figure is drawn of
-_SVG = "{http://www.w3.org/2000/svg}"
-_XLINK = "{http://www.w3.org/1999/xlink}"
-_DIGITS = re.compile(r"(\.\d\d)\d+")
-_INHERITED = re.compile(r"(?:(?:fill|stroke)[a-z-]*: [^;]*(?:; )?)*")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,84 +129,10 @@ def render(
     with matplotlib.rc_context(fname=str(where("style"))), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph ")  # the page gives the font
         matplotlib.rcParams["svg.hashsalt"] = key
-        buffer = io.BytesIO()
         figure = draw()
         if figure is None:
             return None
         values.rasterize(figure)
-        # As savefig, which draws everything twice where there is a layout.
-        FigureCanvasSVG(figure).print_svg(buffer, metadata={"Date": None})
+        text = inline_svg.element(figure, prefix=f"{key}-", label=label, titles=titles)
         data = values.csv_of(figure) if table else ""
-    drawn = buffer.getvalue().decode()
-    root = ElementTree.fromstring(printable(drawn))  # labels may hold what XML cannot
-    for group in root.iter(f"{_SVG}g"):
-        marks = list(group.iter(f"{_SVG}use")) or [group]
-        for mark, title in zip(marks, titles.get(group.get("id", ""), ()), strict=False):
-            ElementTree.SubElement(mark, "title").text = printable(title)
-    return Drawn(svg=_inline(root, prefix=f"{key}-", label=label), csv=data)
-
-
-def _inline(root: ElementTree.Element, *, prefix: str, label: str) -> str:
-    """Names of the page's own: ids carry a prefix, namespaces and metadata go."""
-    for parent in list(root.iter()):
-        for child in list(parent):
-            if child.tag == f"{_SVG}style" or child.tag.endswith("}metadata"):
-                parent.remove(child)
-    # matplotlib names what clips by a digest of positions, whose last bits vary
-    clips = {str(e.get("id")): f"clip-{k}" for k, e in enumerate(root.iter(f"{_SVG}clipPath"))}
-    marks = {use.get(f"{_XLINK}href", "")[1:] for use in root.iter(f"{_SVG}use")}
-    names = {f"#{mark}": f"#{_short(prefix + mark)}" for mark in marks}
-    for element in root.iter():
-        element.tag = element.tag.removeprefix(_SVG)
-        if element.tag == "image":  # equal ones have one id, and nothing refers to it
-            element.attrib.pop("id", None)
-        target = names.get(f"#{element.get('id')}")
-        if element.tag == "use":  # of which there are thousands
-            link = names[element.attrib.pop(f"{_XLINK}href")]
-            place = {name: _DIGITS.sub(r"\1", element.get(name, "0")) for name in ("x", "y")}
-            element.attrib = {"href": link} | element.attrib | place
-        else:
-            element.attrib = dict(_attributes(element, prefix, clips))
-        if target is not None:
-            element.set("id", target[1:])
-    for group in root.iter("g"):
-        _share_style(group)
-    root.attrib |= {"role": "img", "aria-label": label}
-    return ElementTree.tostring(root, encoding="unicode", method="html")
-
-
-def _short(name: str) -> str:
-    """An id for a mark that thousands of elements refer to."""
-    return f"m{hashlib.sha256(name.encode()).hexdigest()[:10]}"
-
-
-def _share_style(group: ElementTree.Element) -> None:
-    """Give the style that all marks of a group have to the group, which hands down all of it."""
-    uses = [child for child in group if child.tag == "use"]
-    styles = {use.get("style", "") for use in uses}
-    inherited = all(map(_INHERITED.fullmatch, styles))
-    alone = all(child.tag in ("use", "defs") for child in group)
-    if uses and len(styles) == 1 and inherited and alone and not group.get("style"):
-        for use in uses:
-            use.attrib.pop("style", None)
-        if style := styles.pop():
-            group.set("style", style)
-    for use in uses[:-1]:
-        use.tail = "\n"
-
-
-def _attributes(
-    element: ElementTree.Element, prefix: str, clips: dict[str, str]
-) -> Iterator[tuple[str, str]]:
-    for name, value in element.attrib.items():
-        if name == "id":
-            yield name, prefix + clips.get(value, value)
-        elif name == "clip-path":
-            clip = value.removeprefix("url(#").removesuffix(")")
-            yield name, f"url(#{prefix}{clips.get(clip, clip)})"
-        elif name == f"{_XLINK}href":
-            yield "href", value.replace("#", f"#{prefix}", 1)
-        elif name in ("d", "x", "y"):
-            yield name, _DIGITS.sub(r"\1", " ".join(value.split()))
-        else:
-            yield name, re.sub(r"url\(#", f"url(#{prefix}", value)
+    return Drawn(svg=text, csv=data)

@@ -43,7 +43,7 @@ from understudy.report.template import environment
 
 IN_FULL = 12
 LEAD = "original"  # the figure that stands at the head of the page
-FIGURE_BYTES = 2 << 20  # of workloads: a page of hundreds of cases is drawn in seconds
+FIGURE_BYTES = 5 << 18  # of workloads: a page of hundreds of cases is drawn in seconds
 MOST_DUMPS = 100  # more do not show more
 MAX_ROWS = 1000  # of a table of dumps
 _PLAIN = " !$&'()*+,;=:@/?~"  # need no escape in a URL in quotes
