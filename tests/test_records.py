@@ -462,6 +462,26 @@ def test_a_copy_hides_no_failure(site: Path) -> None:
     assert [path.parent.name for path in told] == ["aaaa-0"]
 
 
+@pytest.mark.parametrize("same_id", [True, False])
+def test_an_edit_of_the_last_value_is_noticed(site: Path, same_id: bool) -> None:
+    """Also where the index knew one of both before."""
+    whole = made(session="aaaa-0", time="2026-01-04T01:00:00Z")
+    row = json.loads(schema.json_text(runs.to_row(whole)))
+    row["measurement"]["repetitions"][-1]["streams"][-1]["dumps"][-1]["phases"][-1]["rank_s"][
+        "mean"
+    ] += 1e-9
+    row["identity"] |= {"session": "bbbb-9"} | ({} if same_id else {"id": "0" * 16})
+    edited = runs.from_row(row, "edited")
+    assert producers.sketch(edited) == producers.sketch(whole)
+    counted = []
+    for run in (whole, edited, replace(whole, identity=replace(whole.identity, session="copy"))):
+        store.keep(run)
+        database = index.of_folder()
+        counted.append(len(list(database.select(["run"], "time = '2026-01-04T01:00:00Z'"))))
+    assert counted == ([1, 0, 0] if same_id else [1, 2, 2])
+    assert len(database.unread) == (2 if same_id else 0)
+
+
 def test_an_edited_copy_of_a_run_leaves_neither(site: Path) -> None:
     whole = made(session="aaaa-0", time="2026-01-04T01:00:00Z")
     other = made(session="bbbb-9", time="2026-01-04T01:00:00Z")

@@ -407,6 +407,11 @@ def key(run: Run) -> str:
     return run.identity.id if run.measurement is None else schema.digest(run.measurement)
 
 
+def sketch(run: Run) -> str:
+    """Equal for runs with equal keys, in a tenth of the time; of others it can be equal, too."""
+    return schema.digest(_sketch(run.measurement))
+
+
 class _Contents:
     """Numbers of runs, equal for runs with equal keys: the keys of a thousand records would be
     texts of all their measurements."""

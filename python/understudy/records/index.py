@@ -30,7 +30,7 @@ from understudy.errors import UnderstudyError
 from understudy.records import listing, store
 
 FILE = store.INDEX
-VERSION = 5
+VERSION = 6
 TIME = "%Y-%m-%dT%H:%M:%SZ"  # of records
 TIMES = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z")
 MEMORY = ":memory:"
@@ -91,12 +91,13 @@ _CREATE = f"""
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT);
 CREATE TABLE files (
   number INTEGER PRIMARY KEY, file TEXT UNIQUE, bytes INTEGER, mtime_ns INTEGER, error TEXT,
-  key TEXT,
+  key TEXT, sketch TEXT,
   {_typed(RUN_COLUMNS)}
 );
 CREATE INDEX by_time ON files (time);
 CREATE INDEX by_key ON files (key, failed, session IS NULL, file);
 CREATE INDEX by_run ON files (run, key);
+CREATE INDEX by_sketch ON files (sketch);
 CREATE TABLE samples (number INTEGER, {_typed(SAMPLE_COLUMNS)});
 CREATE INDEX of_file ON samples (number);
 CREATE TABLE conditions (hash TEXT PRIMARY KEY, row TEXT);
@@ -109,13 +110,15 @@ CREATE VIEW runs AS SELECT * FROM counted AS a WHERE failed = 1 OR NOT EXISTS (
   SELECT 1 FROM files AS b WHERE b.run = a.run AND b.key <> a.key);
 """
 _ADD_FILE = (
-    f"INSERT OR REPLACE INTO files (file, bytes, mtime_ns, error, key, {_names(RUN_COLUMNS)}) "
-    f"VALUES ({', '.join('?' * (5 + len(RUN_COLUMNS)))})"
+    f"INSERT OR REPLACE INTO files (file, bytes, mtime_ns, error, key, sketch, "
+    f"{_names(RUN_COLUMNS)}) VALUES ({', '.join('?' * (6 + len(RUN_COLUMNS)))})"
 )
 _ADD_SAMPLE = (
     f"INSERT INTO samples (number, {_names(SAMPLE_COLUMNS)}) "
     f"VALUES ({', '.join('?' * (1 + len(SAMPLE_COLUMNS)))})"
 )
+_ALIKE = """SELECT file FROM files WHERE key = sketch AND sketch IN (
+  SELECT sketch FROM files WHERE error IS NULL GROUP BY sketch HAVING count(*) > 1)"""
 
 
 class Index:
@@ -186,6 +189,7 @@ class Index:
                     progress(name)
                     self._forget(name)
                     self._add(next(read), name, disk_states[name])
+        self._tell_apart()
 
     def add(
         self, paths: Iterable[Path], progress: Callable[[Path], None] = lambda _: None
@@ -198,6 +202,17 @@ class Index:
                 progress(path)
                 self._forget(str(path))
                 self._add(_read(path), str(path), (0, 0))
+        self._tell_apart()
+
+    def _tell_apart(self) -> None:
+        """Give records of equal sketches their keys, which take long: most sketches are of one."""
+        with self.connection:
+            for (file,) in self.connection.execute(_ALIKE).fetchall():
+                try:
+                    key = producers.key(self.load(file))
+                except UnderstudyError:  # has changed since, and is read again next time
+                    continue
+                self.connection.execute("UPDATE files SET key = ? WHERE file = ?", (key, file))
 
     def _forget(self, name: str) -> None:
         self.connection.execute(
@@ -207,12 +222,12 @@ class Index:
 
     def _add(self, read: "_Rows", name: str, state: tuple[int, int]) -> None:
         nothing = [None] * len(RUN_COLUMNS)
-        row = (name, *state, read.error, read.key, *(read.run or nothing))
+        row = (name, *state, read.error, read.key, read.sketch, *(read.run or nothing))
         try:
             added = self.connection.execute(_ADD_FILE, row)
         except OverflowError:
             reason = f"{read.path}: identity.round and place.nodes.ranks: expected less than 2^63"
-            self.connection.execute(_ADD_FILE, (name, *state, reason, None, *nothing))
+            self.connection.execute(_ADD_FILE, (name, *state, reason, None, None, *nothing))
             return
         if read.error is None:
             self.connection.execute(
@@ -299,11 +314,13 @@ class Index:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Rows:
-    """Rows of the index for one file; `error`: why it has none. `condition`: hash and text."""
+    """Rows of the index for one file; `error`: why it has none. `condition`: hash and text. `key`
+    is the sketch until another record has it, too."""
 
     path: Path
     error: str | None = None
     key: str | None = None
+    sketch: str | None = None
     run: tuple[Any, ...] = ()
     condition: tuple[str, str] = ("", "")
     samples: tuple[tuple[Any, ...], ...] = ()
@@ -316,9 +333,11 @@ def _read(path: Path) -> _Rows:
         return _Rows(path=path, error=str(error))
     text = schema.canonical(runs.condition(run))
     digest = hashlib.sha256(text.encode()).hexdigest()
+    sketch = None if run.measurement is None else producers.sketch(run)
     return _Rows(
         path=path,
-        key=producers.key(run),
+        key=sketch or producers.key(run),
+        sketch=sketch,
         run=_run_row(run, digest),
         condition=(digest, text),
         samples=tuple(_sample_rows(run)),

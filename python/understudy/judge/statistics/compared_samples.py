@@ -38,6 +38,7 @@ COLUMNS = (
     "canary",
     "seconds",
     "key",
+    "sketch",
 )
 NIGHT_H = 6.0  # sessions that begin within it share the night
 PLACE = ("system", "partition")  # keys of a condition that name a subject, too
@@ -134,7 +135,7 @@ def read(
                 samples=tuple(samples_by_run.get(row["number"], ())),
                 operations=operations.get(row["number"], {}),
                 run=row["run"],
-                key=row["key"],
+                key=row["sketch"] or row["key"],  # a key depends on what else an index has
                 has_latencies=row["number"] in timed,
             )
         )
