@@ -100,24 +100,40 @@ def _limits(schema: Any) -> tuple[bool, float, float]:
     return whole, max(least, low), min(most, high)
 
 
-def _test(schema: Any, number: int) -> str:
-    """The test of a value `v` as an expression; of what is neither a number nor any string, nor
-    one of them or null, a call of its check."""
+_TESTS = {
+    "string": "type(v) is str",
+    "boolean": "type(v) is bool",
+    "array": "type(v) is list",
+    "object": "type(v) is dict",
+    "null": "v is None",
+}
+
+
+def _test(schema: Any) -> str | None:
+    """The test of a value `v` as an expression, of a schema that has no more than types, limits of
+    one number and texts; else None."""
     if type(schema) is bool:
-        return f"check_{number}(v)"
+        return None
+    if _is_number(schema):
+        whole, low, high = _limits(schema)
+        if whole:
+            return f"(type(v) is int and {low!r} <= v <= {high!r})"
+        small = "type(v) is int and -0x8000000000000000 <= v < 0x8000000000000000"
+        return f"((type(v) is float or {small}) and {low!r} <= v <= {high!r})"
+    words = schema.keys() - _SILENT
     kinds = schema.get("type")
-    if type(kinds) is list and len(kinds) == 2 and kinds[1] == "null":
-        rest = _test(schema | {"type": kinds[0]}, number)
-        return rest if rest.startswith("check_") else f"v is None or {rest}"
-    if kinds == "string" and schema.keys() - _SILENT == {"type"}:
-        return "type(v) is str"
-    if not _is_number(schema):
-        return f"check_{number}(v)"
-    whole, low, high = _limits(schema)
-    if whole:
-        return f"type(v) is int and {low!r} <= v <= {high!r}"
-    small = "type(v) is int and -0x8000000000000000 <= v < 0x8000000000000000"
-    return f"(type(v) is float or {small}) and {low!r} <= v <= {high!r}"
+    if words > {"type"} and type(kinds) is list and len(kinds) == 2 and kinds[1] == "null":
+        rest = _test(schema | {"type": kinds[0]})
+        return rest and f"(v is None or {rest})"
+    if words == {"type"}:
+        kinds = kinds if type(kinds) is list else [kinds]
+        return (
+            f"({' or '.join(_TESTS.get(kind) or _test({'type': kind}) or '' for kind in kinds)})"
+        )
+    texts = schema.get("enum", [schema.get("const")])
+    if words in ({"enum"}, {"const"}) and all(type(text) is str for text in texts):
+        return f"(type(v) is str and v in {tuple(texts)!r})"
+    return None
 
 
 class _Compiler:
@@ -131,8 +147,9 @@ class _Compiler:
         """All keywords of a schema."""
         if type(schema) is bool:
             return lambda value: schema
-        if _is_number(schema):
-            return self._number(schema)
+        if test := _test(schema):
+            check: Check = eval(f"lambda v: {test}", {})
+            return check
         checks: list[Check] = []
         for word, argument in schema.items():
             if word in _SILENT or word in _OF_OTHERS:
@@ -167,14 +184,6 @@ class _Compiler:
             return lambda value: type(value) in types
         checks = [TYPES[kind] for kind in (kinds if type(kinds) is list else [kinds])]
         return checks[0] if len(checks) == 1 else lambda value: any(c(value) for c in checks)
-
-    def _number(self, schema: Any) -> Check:
-        """An integer or a number between limits: most values are of such a schema."""
-        whole, low, high = _limits(schema)
-        if whole:
-            return lambda value: type(value) is int and low <= value <= high
-        number = TYPES["number"]
-        return lambda value: number(value) and low <= value <= high
 
     def _enum(self, values: list[Any], _: Any) -> Check:
         if any(type(v) in (dict, list, float) for v in values):
@@ -222,7 +231,7 @@ class _Compiler:
             scope[f"check_{i}"] = checks[key]
             lines += [
                 f"  v = value[{key!r}]",
-                f"  if not ({_test(properties[key], i)}): return False",
+                f"  if not {_test(properties[key]) or f'check_{i}(v)'}: return False",
             ]
         lines += ["  pass", " except KeyError: return False", f" count = {len(wanted)}"]
         for i, key in enumerate(checks.keys() - wanted, len(wanted)):
@@ -231,7 +240,7 @@ class _Compiler:
                 f" if {key!r} in value:",
                 "  count += 1",
                 f"  v = value[{key!r}]",
-                f"  if not ({_test(properties[key], i)}): return False",
+                f"  if not {_test(properties[key]) or f'check_{i}(v)'}: return False",
             ]
         if other is None:
             lines.append(" return True")
