@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from understudy.contracts import schema
 from understudy.contracts.measurement import Node
@@ -103,9 +103,8 @@ class Producer:
     failure: str | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sample:
-    """`better` is higher, lower or exact; None: of all streams, of all repetitions."""
+class Sample(NamedTuple):
+    """A tuple, since a record has many. `better` is higher, lower or exact; None: of all streams, of all repetitions."""
 
     metric: str
     unit: str
@@ -192,7 +191,7 @@ def from_row(row: dict[str, Any], where: str) -> Run:
             )
         ),
         measurement=row["measurement"],
-        samples=tuple(Sample(**sample) for sample in row["samples"]),
+        samples=tuple([Sample(**sample) for sample in row["samples"]]),
         canary=tuple(row.get("canary", ())),
         cache=row.get("cache"),
     )
@@ -200,7 +199,8 @@ def from_row(row: dict[str, Any], where: str) -> Run:
 
 def to_row(run: Run) -> dict[str, Any]:
     """The record as a JSON object."""
-    row = _without_empty({"schema": SCHEMA} | asdict(run), OPTIONAL)
+    samples = [sample._asdict() for sample in run.samples]
+    row = _without_empty({"schema": SCHEMA} | asdict(run) | {"samples": samples}, OPTIONAL)
     return row | {"identity": _without_empty(row["identity"], OPTIONAL_IDENTITY)}
 
 

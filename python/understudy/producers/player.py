@@ -44,21 +44,28 @@ def read(path: Path) -> Played:
 
 
 @lru_cache(maxsize=64)
-def _workload(text: str) -> Workload:
-    """Many runs play one workload."""
-    return workload.parse(text, "workload")
+def _sha256(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+@lru_cache(maxsize=64)
+def _workload(text: str) -> tuple[Workload, dict[str, list[int]]]:
+    """Many runs play one workload: itself, and the bytes of each stream's dumps."""
+    played = workload.parse(text, "workload")
+    return played, {s.name: [d.bytes for d in s.expanded()] for s in played.streams}
 
 
 def parse(row: dict[str, Any], where: str) -> Played:
     """Parse a JSON object that is valid by its schema."""
     text = row["workload"]
-    if hashlib.sha256(text.encode()).hexdigest() != row["workload_sha256"]:
+    if _sha256(text) != row["workload_sha256"]:
         raise UnderstudyError(f"{where}: workload_sha256 is not the SHA-256 of the workload in it")
     try:
-        played = _workload(text)
+        played, described_bytes = _workload(text)
     except UnderstudyError:
-        played = workload.parse(text, f"{where}: workload")  # raises it with the place
-    if fault := _fault(row, played):
+        workload.parse(text, f"{where}: workload")  # raises it with the place
+        raise
+    if fault := _fault(row, described_bytes):
         raise UnderstudyError(f"{where}: {fault}")
     environment, storage = environment_and_storage(row)
     verification = row["verification"]
@@ -74,10 +81,11 @@ def parse(row: dict[str, Any], where: str) -> Played:
     )
 
 
-def _fault(row: dict[str, Any], played: Workload) -> str:
-    """Where a measurement contradicts its own workload; empty if nowhere."""
+def _fault(row: dict[str, Any], described_bytes: dict[str, list[int]]) -> str:
+    """Where a measurement contradicts its own workload, of which the bytes of each stream's dumps
+    are known; empty if nowhere."""
     whole = row["options"].get("bytes_scale", 1) == 1
-    described = {s.name: [d.bytes for d in s.expanded()] for s in played.streams if whole}
+    described = described_bytes if whole else {}
     for stream in (s for r in row["repetitions"] for s in r["streams"]):
         played_bytes = _described_bytes(stream["dumps"])
         expected = described.get(stream["name"], played_bytes)[: len(played_bytes)]
