@@ -6,7 +6,8 @@ the schema itself (`"condition": false`), so that a new option counts from the d
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -221,41 +222,69 @@ def write(path: Path, run: Run, like: Path | None = None) -> None:
 
 Condition = dict[str, Any]
 MISSING = None
+_PLAIN = (str, int, float, bool, type(None))
 
 
 def condition(run: Run) -> Condition:
     """Everything recorded but identity and measured values, as the schema marks them."""
-    contract = schema.current(KIND)
-    assert contract is not None, "the package has the schema of the run record"
     # What was measured is no part of it, and takes long to copy.
     row = _shallow(replace(run, measurement=None, samples=(), canary=()))
-    kept: Condition = _kept({"schema": SCHEMA} | _without_empty(row, OPTIONAL), contract, contract)
+    kept: Condition = _kept({"schema": SCHEMA} | _without_empty(row, OPTIONAL), _of_records())
     return kept
 
 
 def _shallow(value: Any) -> dict[str, Any]:
     """The fields of a dataclass by name, as they are."""
-    return {each.name: getattr(value, each.name) for each in fields(value)}
+    return {name: getattr(value, name) for name in value.__slots__}
 
 
-def _kept(value: Any, rule: Mapping[str, Any], contract: Mapping[str, Any]) -> Any:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Rule:
+    """What of an object belongs to the condition: by key the rule of its value, None of what does
+    not. `other` is the rule of keys that the schema does not name, `items` that of a list's."""
+
+    keys: dict[str, "_Rule | None"] = field(default_factory=dict)
+    other: "_Rule | None" = None
+    items: "_Rule | None" = None
+
+
+_ALL = _Rule()
+
+
+@cache
+def _of_records() -> _Rule:
+    contract = schema.current(KIND)
+    assert contract is not None, "the package has the schema of the run record"
+    return _rule(contract, contract) or _ALL
+
+
+def _rule(stated: Mapping[str, Any], contract: Mapping[str, Any]) -> _Rule | None:
+    if not _counts(stated):
+        return None
+    stated = _resolved(stated, contract)
+    keys = {key: _rule(inner, contract) for key, inner in stated.get("properties", {}).items()}
+    other = stated.get("additionalProperties")
+    others = _rule(other, contract) if isinstance(other, dict) else _ALL
+    listed = stated.get("items")
+    items = _rule(listed | {"condition": True}, contract) if listed else _ALL
+    if all(inner is _ALL for inner in (*keys.values(), others)) and items in (_ALL, None):
+        return _ALL
+    return _Rule(keys=keys, other=others, items=items or _ALL)
+
+
+def _kept(value: Any, rule: _Rule) -> Any:
     """A value without what does not belong to the condition."""
-    rule = _resolved(rule, contract)
-    if is_dataclass(value):
-        value = _shallow(value)
-    if isinstance(value, dict):
-        properties = rule.get("properties", {})
-        other = rule.get("additionalProperties")
-        other = other if isinstance(other, dict) else {}
-        rules = {key: properties.get(key, other) for key in value}
-        return {
-            key: _kept(inner, rules[key], contract)
-            for key, inner in value.items()
-            if _counts(rules[key])
-        }
-    if isinstance(value, list | tuple):
-        return [_kept(inner, rule.get("items", {}), contract) for inner in value]
-    return value
+    kind = type(value)
+    if kind in _PLAIN or (rule is _ALL and kind is dict):
+        return value
+    if kind is list or kind is tuple:
+        return [_kept(inner, rule.items or _ALL) for inner in value]
+    kept = {}
+    for key, inner in (value if kind is dict else _shallow(value)).items():
+        inner_rule = _ALL if rule is _ALL else rule.keys.get(key, rule.other)
+        if inner_rule is not None:
+            kept[key] = _kept(inner, inner_rule)
+    return kept
 
 
 def _counts(rule: Mapping[str, Any]) -> bool:
