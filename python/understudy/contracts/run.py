@@ -105,7 +105,8 @@ class Producer:
 
 
 class Sample(NamedTuple):
-    """A tuple, since a record has many. `better` is higher, lower or exact; None: of all streams, of all repetitions."""
+    """A tuple, since a record has many. `better` is higher, lower or exact; None: of all streams,
+    of all repetitions."""
 
     metric: str
     unit: str

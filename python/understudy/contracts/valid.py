@@ -13,24 +13,6 @@ from typing import Any, cast
 Check = Callable[[Any], bool]
 
 MOST = sys.float_info.max
-TYPES: Mapping[str, Check] = {
-    "integer": lambda v: type(v) is int and -(1 << 63) <= v < 1 << 63,
-    "number": lambda v: (
-        -MOST <= v <= MOST if type(v) is float else type(v) is int and -(1 << 63) <= v < 1 << 63
-    ),
-    "string": lambda v: type(v) is str,
-    "boolean": lambda v: type(v) is bool,
-    "array": lambda v: type(v) is list,
-    "object": lambda v: type(v) is dict,
-    "null": lambda v: v is None,
-}
-_PLAIN: Mapping[str, type] = {  # types of JSON that are one of Python, whatever the value
-    "string": str,
-    "boolean": bool,
-    "array": list,
-    "object": dict,
-    "null": type(None),
-}
 _NUMBERS = ("integer", "number")
 _SILENT = {"$schema", "$id", "$defs", "title", "description", "condition", "default"}
 
@@ -136,6 +118,11 @@ def _test(schema: Any) -> str | None:
     return None
 
 
+TYPES: Mapping[str, Check] = {
+    kind: eval(f"lambda v: {_test({'type': kind})}", {}) for kind in _NUMBERS
+}
+
+
 class _Compiler:
     """Makes the functions of one schema; definitions are made once and can be recursive."""
 
@@ -179,11 +166,8 @@ class _Compiler:
         return checks[0] if checks else lambda value: checks[0](value)
 
     def _type(self, kinds: Any, _: Any) -> Check:
-        if type(kinds) is list and _PLAIN.keys() >= set(kinds):
-            types = frozenset(_PLAIN[kind] for kind in kinds)
-            return lambda value: type(value) in types
-        checks = [TYPES[kind] for kind in (kinds if type(kinds) is list else [kinds])]
-        return checks[0] if len(checks) == 1 else lambda value: any(c(value) for c in checks)
+        check: Check = eval(f"lambda v: {_test({'type': kinds})}", {})
+        return check
 
     def _enum(self, values: list[Any], _: Any) -> Check:
         if any(type(v) in (dict, list, float) for v in values):
