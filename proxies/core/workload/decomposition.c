@@ -244,7 +244,7 @@ void und_cut_begin_dealt(struct und_cut *cut, const struct und_dataset *dataset,
     und_cut_go(cut, 0);
 }
 
-/* Rank 0 has the most rows, but where runs give them. */
+/* Rank 0 has the maximum of rows, but where runs give them. */
 int64_t und_decomposition_most_calls(const struct und_variable *variable, int64_t ranks, int64_t transfer_bytes)
 {
     const struct und_group all = {.first = 0, .end = ranks};
