@@ -307,14 +307,14 @@ def test_runs_that_move_other_bytes_by_their_options_do_not_count(
 
 
 def test_a_payload_that_a_deadline_bounds_is_no_fidelity(tmp_path: Path) -> None:
-    run_ = played(tmp_path, 1, deadline_s=1.5)
+    run_ = played(tmp_path, 1, deadline_s=1e-3)
     assert run_.measurement is not None
     both = {"min": 1, "max": 2}
     ends = {"stopped_ranks": 1, "bytes": 1, "rank_bytes": both, "rank_transfers": both}
     for dump in run_.measurement["repetitions"][0]["streams"][0]["dumps"]:
         dump |= {"bytes": dump["bytes"] // 2, "deadline": ends}
     mark = {"metric": "fidelity", "at_most": "10 %"}
-    mark["where"] = {"producer.options.deadline_s": 1.5}
+    mark["where"] = {"producer.options.deadline_s": 1e-3}
     result = finding(tmp_path, [run_], **mark)
     assert result.state == "undecided" and said("deadline-bounded-the-payload", result.why)
 

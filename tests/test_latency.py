@@ -31,6 +31,9 @@ from understudy.reframe.session import live
 NAME = "n-n"
 SHARES = (0, 0.001, 0.5, 0.9, 0.99, 0.999, 1)
 WIDTH = 1 / 128  # of a bucket, of its latencies
+PERCENTILES = ("p50_s", "p99_s", "p999_s", "max_s")
+RANGE = {"min": 1, "max": 2}
+ENDS = {"stopped_ranks": 0, "bytes": 1, "rank_bytes": RANGE, "rank_transfers": RANGE}
 
 
 def histogram(times_ns: Sequence[int]) -> list[list[int]]:
@@ -170,6 +173,38 @@ def test_a_latency_that_contradicts_itself(
     row["repetitions"][0]["streams"][0]["latency"]["write"][key] = value
     with raises(UnderstudyError, words):
         reading.read(results.write(row, tmp_path / "result.json"))
+
+
+FORGED: dict[str, tuple[tuple[str | int, ...], Any]] = {
+    "latency-below": (("latency", "write"), dict.fromkeys(PERCENTILES, 1e-6)),
+    "latency-percentiles": (("latency", "write"), {"p99_s": 1e9}),
+    "latency-maximum": (("latency", "write"), {"max_s": 1.0}),
+    "first-end": (("dumps", 0, "phases", 1), {"first_end_s": 1e9}),
+    "first-end-bytes": (("dumps", 0, "phases", 1), {"first_end_bytes": 1 << 60}),
+    "last-end": (("dumps", 0, "phases", 1), {"first_start_s": 1e9}),
+    "deadline-early": (("dumps", 0), {"deadline": ENDS | {"stopped_ranks": 2}}),
+    "deadline-bytes": (("dumps", 0), {"deadline": ENDS | {"bytes": 1 << 60}}),
+    "deadline-range": (("dumps", 0), {"deadline": ENDS | {"rank_bytes": {"min": 2, "max": 1}}}),
+}
+
+
+@pytest.mark.parametrize("words", FORGED)
+@pytest.mark.parametrize("command", ["records import", "records migrate", "report", "compare"])
+def test_no_command_takes_a_result_whose_times_contradict_each_other(
+    command: str, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("UNDERSTUDY_RECORDS", str(tmp_path / "records"))
+    row = measured(scattered(1), deadline_s=1e6)
+    path, keys = FORGED[words]
+    place = row["repetitions"][0]["streams"][0]
+    for key in path:
+        place = place[key]
+    place |= keys
+    file = results.write(row, tmp_path / "forged.json")
+    good = results.write(measured(scattered(2), seed=2), tmp_path / "good.json")
+    said(words, text_of(*command.split(), file, *[good] * (command == "compare"), status=2))
+    assert not (tmp_path / "forged.run.json").exists()
+    assert not list((tmp_path / "records").rglob("*.json.gz"))
 
 
 def test_show_has_a_column_of_them(tmp_path: Path) -> None:

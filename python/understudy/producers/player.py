@@ -97,6 +97,45 @@ def _fault(row: dict[str, Any], described_bytes: dict[str, list[int]]) -> str:
         for kind, latency in stream.get("latency", {}).items():
             if fault := _histogram_fault(latency):
                 return f"{stream['name']}: latency: {kind}: {fault}"
+        for dump in stream["dumps"]:
+            if fault := _dump_fault(dump, row["options"].get("deadline_s")):
+                return f"{stream['name']}: dump {dump['dump']}: {fault}"
+    return ""
+
+
+def _dump_fault(dump: dict[str, Any], deadline_s: float | None) -> str:
+    """Where the times of a dump contradict each other; empty if nowhere."""
+    begin_s, end_s = math.inf, -math.inf
+    for phase in dump["phases"]:
+        name, begin, end = phase["phase"], phase["first_start_s"], phase["last_end_s"]
+        first = phase.get("first_end_s", end)
+        if begin > end:
+            return f"{name}: last_end_s: expected at least {begin:.9g}, its start, found {end:.9g}"
+        if not begin <= first <= end:
+            return f"{name}: first_end_s: expected {begin:.9g} to {end:.9g}, found {first:.9g}"
+        if (moved := phase.get("first_end_bytes", 0)) > phase["bytes"]:
+            return f"{name}: first_end_bytes: expected {phase['bytes']} at most, found {moved}"
+        begin_s, end_s = min(begin_s, begin), max(end_s, end)
+    if deadline := dump.get("deadline"):
+        return _deadline_fault(deadline, dump["bytes"], deadline_s, end_s - begin_s)
+    return ""
+
+
+def _deadline_fault(
+    row: dict[str, Any], moved: int, deadline_s: float | None, elapsed_s: float
+) -> str:
+    """Where a deadline contradicts the bytes and the seconds of its dump; empty if nowhere."""
+    if row["stopped_ranks"] and deadline_s and elapsed_s < deadline_s * (1 - 1e-6):
+        return (
+            f"deadline: stopped_ranks: expected 0, as the dump took {elapsed_s:.9g} s of "
+            f"{deadline_s:g} s, found {row['stopped_ranks']}"
+        )
+    if row["bytes"] > moved:
+        return f"deadline: bytes: expected {moved} at most, as the dump has, found {row['bytes']}"
+    for key in ("rank_bytes", "rank_transfers"):
+        least, most = row[key]["min"], row[key]["max"]
+        if least > most:
+            return f"deadline: {key}: expected min up to max, found {least} and {most}"
     return ""
 
 
@@ -122,12 +161,24 @@ def _histogram_fault(latency: dict[str, Any]) -> str:
         is_beyond = key == "max_s" and pairs[-1][0] == LAST_NS
         if not is_beyond and not math.isclose(latency[key], expected, rel_tol=1e-6):
             return f"{key}: expected {expected:.9g}, as histogram_ns has it, found {latency[key]}"
+    last = pairs[-1][0]
+    if latency["max_s"] * 1e9 < (last - _width(last)) * (1 - 1e-6):
+        return (
+            f"max_s: expected {(last - _width(last) + 1) / 1e9:.9g} at least, as histogram_ns has "
+            f"it, found {latency['max_s']}"
+        )
     return ""
 
 
+def _width(ns: int) -> int:
+    """Nanoseconds of the bucket whose largest latency it is: there are 128 in each power of two,
+    the smallest of 1 ns."""
+    return 1 << max(0, ns.bit_length() - 8)
+
+
 def _is_edge(ns: int) -> bool:
-    """Is it the largest latency of a bucket? They are 128 in each power of two."""
-    return ns < 256 or (ns <= LAST_NS and (ns + 1) % (1 << (ns.bit_length() - 8)) == 0)
+    """Is it the largest latency of a bucket?"""
+    return ns <= LAST_NS and (ns + 1) % _width(ns) == 0
 
 
 def _repetition(row: dict[str, Any]) -> PlayedRepetition:
