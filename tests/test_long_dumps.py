@@ -141,6 +141,18 @@ def test_a_long_run_with_a_bad_dump_has_one_message(
     assert f"{path}: repetitions.1.streams.0.dumps.5.{key}: -1 is less than" in messages[0]
 
 
+def test_a_long_run_can_be_written_and_measured_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / runs.RECORD_FILE
+    path.write_text(json.dumps(record_of(documents()[1], tmp_path)))
+    monkeypatch.setattr(long_dumps, "LONG_BYTES", 0)
+    run, [(_, same)] = producers.load(path), producers.load_all([path])
+    assert run == same and producers.measured(run) == producers.measured(same)
+    runs.write(tmp_path / "again.json", run)
+    assert json.loads((tmp_path / "again.json").read_text()) == json.loads(path.read_text())
+
+
 def test_a_long_run_is_shown_as_a_short_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

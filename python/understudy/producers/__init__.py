@@ -270,21 +270,18 @@ def _common(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
 def load(path: Path, row: dict[str, Any] | None = None) -> Run:
     """A record, or the record that a measurement file given by hand makes; `row` is the content
     of the file, if it is known."""
-    return load_row(path, read_row(path) if row is None else row)[0]
-
-
-def read_row(path: Path, what: str = "run record") -> dict[str, Any]:
-    """The content of a file for `load_row`: of a long one, the rows of dumps are not held."""
-    return read_long(path) or schema.read(path, what)
+    return load_row(path, schema.read(path, "run record") if row is None else row)[0]
 
 
 def read_long(path: Path) -> dict[str, Any] | None:
-    """The same where it is long; None where it is short or not valid."""
+    """The content of a long file for `load_row`, in less time and memory: a row of a dump is made
+    when it is asked for, and what is loaded of it cannot be written. None where the file is short
+    or not valid."""
     return _long_dumps.read(path)
 
 
 def load_row(path: Path, row: dict[str, Any]) -> tuple[Run, Measurement | None]:
-    """The same with the measurement, of the content of the file."""
+    """A record and its measurement, of the content of the file."""
     try:
         return _load_row(path, row)
     except UnderstudyError:
@@ -479,7 +476,7 @@ def load_measured(
     for path in sorted(paths, key=lambda p: p.name != RECORD_FILE):
         progress(path)
         try:
-            row = read_row(path)
+            row = read_long(path) or schema.read(path, "run record")
             if path.name != RECORD_FILE and row == recorded.get(path.parent):
                 continue
             run, measurement = load_row(path, row)
