@@ -45,21 +45,14 @@ def dump_of(row: Row) -> PlayedDump:
 
 def phases_of(row: Row) -> tuple[Phase, ...]:
     """The phases of a dump of a valid row."""
-    return tuple([_phase_of(*_PHASE(p), p) for p in row["phases"]])
+    return tuple([_phase_of(p) for p in row["phases"]])
 
 
-def _phase_of(
-    phase: str,
-    moved: int,
-    operations: int,
-    first_start_s: float,
-    last_end_s: float,
-    rank_s: Row,
-    row: Row,
-) -> Phase:
-    parts = phase, moved, operations, first_start_s, last_end_s, RankSeconds(*_RANKS(rank_s))
-    more = (row.get("first_end_s"), row.get("first_end_bytes")) if len(row) > len(parts) else ()
-    return Phase(*parts, *more)
+def _phase_of(row: Row) -> Phase:
+    phase, moved, operations, first_start_s, last_end_s, rank_s = _PHASE(row)
+    more = (row.get("first_end_s"), row.get("first_end_bytes")) if len(row) > 6 else ()
+    ranks = RankSeconds(*_RANKS(rank_s))
+    return Phase(phase, moved, operations, first_start_s, last_end_s, ranks, *more)
 
 
 class LongDumps(Sequence[Row]):
