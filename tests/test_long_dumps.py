@@ -15,10 +15,9 @@ from hypothesis import strategies as st
 from tests.support import results
 from understudy import producers
 from understudy.cli import main
+from understudy.contracts import long_dumps, schema
 from understudy.contracts import run as runs
-from understudy.contracts import schema
 from understudy.errors import UnderstudyError
-from understudy.producers import _long_dumps as long_dumps
 
 BLOCK = 5000  # bytes, a few dumps
 # What takes the place of some characters of a valid text, or goes between them.

@@ -23,8 +23,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from understudy import __version__, studies
+from understudy.contracts import long_dumps, schema
 from understudy.contracts import run as runs
-from understudy.contracts import schema
 from understudy.contracts.measurement import Measurement
 from understudy.contracts.run import (
     RECORD_FILE,
@@ -38,7 +38,6 @@ from understudy.contracts.run import (
     Storage,
 )
 from understudy.errors import UnderstudyError, refuse_exit
-from understudy.producers import _long_dumps
 
 RESULT = "understudy/result/1"  # every producer's, before each had a contract of its own
 MEASUREMENT_FILE = "result.json"
@@ -113,7 +112,7 @@ def parse(row: dict[str, Any], where: str) -> tuple[str, Measurement]:
     name = of(row, where)
     module = get(name)
     with refuse_exit(f"producer {name}"):
-        getattr(module, "check", schema.check)(_long_dumps.with_first_dumps(row), where)
+        getattr(module, "check", schema.check)(long_dumps.with_first_dumps(row), where)
         measurement = module.parse(row, where)
     seen: set[int] = set()
     for i, number in enumerate(r.repetition for r in measurement.repetitions):
@@ -277,7 +276,7 @@ def read_long(path: Path) -> dict[str, Any] | None:
     """The content of a long file for `load_row`, in less time and memory: a row of a dump is made
     when it is asked for, and what is loaded of it cannot be written. None where the file is short
     or not valid."""
-    return _long_dumps.read(path)
+    return long_dumps.read(path)
 
 
 def load_row(path: Path, row: dict[str, Any]) -> tuple[Run, Measurement | None]:
@@ -285,7 +284,7 @@ def load_row(path: Path, row: dict[str, Any]) -> tuple[Run, Measurement | None]:
     try:
         return _load_row(path, row)
     except UnderstudyError:
-        if not _long_dumps.is_within(row):
+        if not long_dumps.is_within(row):
             raise
     return _load_row(path, schema.read(path, "run record"))  # which says what is wrong
 
@@ -437,7 +436,7 @@ def _sketch(value: Any) -> Any:
     """A small part of a JSON value, equal for equal values: of a list its length and the first."""
     if type(value) is dict:
         return tuple((name, _sketch(value[name])) for name in sorted(value))
-    if type(value) is list or isinstance(value, _long_dumps.LongDumps):
+    if type(value) is list or isinstance(value, long_dumps.LongDumps):
         return len(value), _sketch(value[0]) if value else None
     return value
 

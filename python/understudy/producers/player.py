@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from understudy.contracts import schema, workload
+from understudy.contracts.long_dumps import LongDumps, dump_of
 from understudy.contracts.measurement import (
     Latency,
     Played,
@@ -21,7 +22,6 @@ from understudy.contracts.measurement import (
 from understudy.contracts.run import Sample
 from understudy.contracts.workload import Workload
 from understudy.errors import UnderstudyError
-from understudy.producers._long_dumps import LongDumps, dump_of
 from understudy.producers._reading import (
     LOWER,
     SECONDS,

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from understudy.contracts import schema
+from understudy.contracts.long_dumps import phases_of
 from understudy.contracts.measurement import (
     LibraryTimers,
     Processes,
@@ -32,7 +33,6 @@ from understudy.contracts.workload import (
     streams_of,
 )
 from understudy.errors import UnderstudyError
-from understudy.producers._long_dumps import phases_of
 from understudy.producers._reading import (
     LOWER,
     SECONDS,

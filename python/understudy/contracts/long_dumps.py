@@ -1,6 +1,6 @@
 """Reading of long measurements of the player, whose dumps are most of the file: they are decoded,
 checked and turned into dataclasses block by block, so that neither the text nor its rows are held
-at once. Nothing here is a producer.
+at once.
 
 Only what is certainly valid is read here. `read` returns None for all else, and the ordinary way,
 `schema.read`, says what is wrong with it.
