@@ -131,12 +131,14 @@ def _read(file: BinaryIO, where: str) -> Row:
     while rest.find_array():
         rest.kept.append(f'"{mark}-{len(arrays)}"]'.encode())
         arrays.append(LongDumps(tuple(rest.dumps())))
+    if not arrays:
+        raise ValueError("no long measurement")
     row = strict.decode(rest.text(), where)
     streams = list(_streams(_measurement(row)))
     if [s.get("dumps") for s in streams] != [[f"{mark}-{k}"] for k in range(len(arrays))]:
         raise ValueError("other lists are called dumps")
-    if not arrays or _measurement(row).get("schema") != rest.stated:
-        raise ValueError("no long measurement")
+    if _measurement(row).get("schema") != rest.stated:
+        raise ValueError("the dumps are of another schema")
     for stream, dumps in zip(streams, arrays, strict=True):
         stream["dumps"] = dumps
     return row  # type: ignore[no-any-return]
