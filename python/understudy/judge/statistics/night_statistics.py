@@ -18,7 +18,7 @@ it finds.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,16 +61,17 @@ class Session:
     night: int
     values: tuple[float, ...]
 
-    @property
-    def level(self) -> float:
-        """The logarithm of the median."""
-        return float(np.median(np.log(self.values)))
+    level: float = field(init=False, repr=False, compare=False)
+    """The logarithm of the median."""
+    noise: float = field(init=False, repr=False, compare=False)
+    """The variance of the level by what repetitions differ; NaN of one."""
 
-    @property
-    def noise(self) -> float:
-        """The variance of the level by what repetitions differ; NaN of one."""
-        n = len(self.values)
-        return of_median(n) * float(np.var(np.log(self.values), ddof=1)) if n > 1 else math.nan
+    def __post_init__(self) -> None:  # once: every window of sessions asks for them
+        logs, n = np.log(self.values), len(self.values)
+        level = float(np.median(logs)) if n > 1 else float(logs[0])
+        noise = of_median(n) * float(np.var(logs, ddof=1)) if n > 1 else math.nan
+        object.__setattr__(self, "level", level)
+        object.__setattr__(self, "noise", noise)
 
 
 Side = Sequence[Session]
