@@ -11,6 +11,7 @@ import importlib.util
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from traceback import extract_tb
 from types import MappingProxyType
@@ -116,6 +117,15 @@ def draw(drawer: Drawer, case: Case | Study | Book) -> Drawn | None:
         raise _fault(drawer.path, error) from None
 
 
+@cache
+def _style() -> dict[str, Any]:
+    """The parameters of the page's figures: each figure has them, and the file is read once."""
+    with matplotlib.rc_context(fname=str(where("style"))):
+        params: dict[str, Any] = dict(matplotlib.rcParams.copy())
+    del params["backend"]
+    return params
+
+
 def render(
     draw: Callable[[], Figure | None],
     key: str,
@@ -126,7 +136,7 @@ def render(
     """Draw a figure by a function, in the style of the page. `key` begins the ids of the elements,
     `label` names the figure for screen readers. `titles`: texts that show under the pointer, by
     the gid of an artist, one for each of its marks. Without `table` the CSV is empty."""
-    with matplotlib.rc_context(fname=str(where("style"))), warnings.catch_warnings():
+    with matplotlib.rc_context(_style()), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph ")  # the page gives the font
         matplotlib.rcParams["svg.hashsalt"] = key
         figure = draw()

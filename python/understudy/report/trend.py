@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from datetime import datetime
+from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 
@@ -290,5 +291,6 @@ def _minute(time: str) -> str:
     return time[:16].replace("T", " ")
 
 
+@lru_cache(maxsize=10_000)
 def _date(time: str) -> float:
     return float(date2num(datetime.fromisoformat(time.replace("Z", "+00:00"))))  # type: ignore[no-untyped-call]
