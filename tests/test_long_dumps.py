@@ -48,7 +48,9 @@ def documents() -> list[dict[str, Any]]:
         if k % 2:
             ends = {"stopped_ranks": 0, "bytes": k, "rank_bytes": both, "rank_transfers": both}
             dump["deadline"] = ends
-        dump["phases"][1] |= {"first_end_s": 3, "first_end_bytes": k}
+        moved = dump["phases"][1]
+        moved |= {"first_end_s": moved["last_end_s"], "first_end_bytes": k}
+        dump["lateness_s"] = 0 if k == 2 else dump["lateness_s"]  # an integer is a number
         dump["file_bytes"] = None if k == 3 else dump["file_bytes"]
     return [old, new, results.program_result()]
 

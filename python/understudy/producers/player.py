@@ -2,19 +2,22 @@
 
 import hashlib
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any
 
 from understudy.contracts import schema, workload
 from understudy.contracts.long_dumps import LongDumps, dump_of
 from understudy.contracts.measurement import (
+    Deadline,
     Latency,
     Played,
+    PlayedDump,
     PlayedRepetition,
     PlayedStream,
+    RankRange,
     SlowestHost,
     SlowestRank,
     Verification,
@@ -32,6 +35,8 @@ from understudy.producers._reading import (
 SCHEMA = "understudy/player/1"
 LAST_NS = (1 << 42) - 1  # of the last bucket, which all longer latencies are in
 ARM = "replica"
+
+Dumps = tuple[PlayedDump, ...]  # of a stream
 
 
 def read(path: Path) -> Played:
@@ -65,7 +70,8 @@ def parse(row: dict[str, Any], where: str) -> Played:
     except UnderstudyError:
         workload.parse(text, f"{where}: workload")  # raises it with the place
         raise
-    if fault := _fault(row, described_bytes):
+    made = [[_dumps_of(s["dumps"]) for s in r["streams"]] for r in row["repetitions"]]
+    if fault := _fault(row, described_bytes, made):
         raise UnderstudyError(f"{where}: {fault}")
     environment, storage = environment_and_storage(row)
     verification = row["verification"]
@@ -76,18 +82,25 @@ def parse(row: dict[str, Any], where: str) -> Played:
         environment=environment,
         storage=storage,
         striping=tuple(row.get("striping", ())),
-        repetitions=tuple(map(_repetition, row["repetitions"])),
+        repetitions=tuple(map(_repetition, row["repetitions"], made)),
         verification=Verification(**verification) if verification else None,
     )
 
 
-def _fault(row: dict[str, Any], described_bytes: dict[str, list[int]]) -> str:
+def _dumps_of(rows: Any) -> Dumps:
+    return rows.dumps if isinstance(rows, LongDumps) else tuple(map(dump_of, rows))
+
+
+def _fault(
+    row: dict[str, Any], described_bytes: dict[str, list[int]], made: Sequence[Sequence[Dumps]]
+) -> str:
     """Where a measurement contradicts its own workload, of which the bytes of each stream's dumps
-    are known; empty if nowhere."""
+    are known, or itself; empty if nowhere. `made` are its dumps, by repetition and stream."""
     whole = row["options"].get("bytes_scale", 1) == 1
     described = described_bytes if whole else {}
-    for stream in (s for r in row["repetitions"] for s in r["streams"]):
-        played_bytes = _described_bytes(stream["dumps"])
+    streams = (s for r in row["repetitions"] for s in r["streams"])
+    for stream, dumps in zip(streams, chain.from_iterable(made), strict=True):
+        played_bytes = [d.described_bytes for d in dumps]
         expected = described.get(stream["name"], played_bytes)[: len(played_bytes)]
         if played_bytes != expected:
             return (
@@ -97,52 +110,45 @@ def _fault(row: dict[str, Any], described_bytes: dict[str, list[int]]) -> str:
         for kind, latency in stream.get("latency", {}).items():
             if fault := _histogram_fault(latency):
                 return f"{stream['name']}: latency: {kind}: {fault}"
-        for dump in stream["dumps"]:
-            if fault := _dump_fault(dump, row["options"].get("deadline_s")):
-                return f"{stream['name']}: dump {dump['dump']}: {fault}"
+        deadline_s = row["options"].get("deadline_s")
+        for dump in dumps:
+            if fault := _dump_fault(dump, deadline_s):
+                return f"{stream['name']}: dump {dump.dump}: {fault}"
     return ""
 
 
-def _dump_fault(dump: dict[str, Any], deadline_s: float | None) -> str:
+def _dump_fault(dump: PlayedDump, deadline_s: float | None) -> str:
     """Where the times of a dump contradict each other; empty if nowhere."""
-    begin_s, end_s = math.inf, -math.inf
-    for phase in dump["phases"]:
-        name, begin, end = phase["phase"], phase["first_start_s"], phase["last_end_s"]
-        first = phase.get("first_end_s", end)
+    for name, most, _, begin, end, _, first_s, moved in dump.phases:
         if begin > end:
             return f"{name}: last_end_s: expected at least {begin:.9g}, its start, found {end:.9g}"
-        if not begin <= first <= end:
-            return f"{name}: first_end_s: expected {begin:.9g} to {end:.9g}, found {first:.9g}"
-        if (moved := phase.get("first_end_bytes", 0)) > phase["bytes"]:
-            return f"{name}: first_end_bytes: expected {phase['bytes']} at most, found {moved}"
-        begin_s, end_s = min(begin_s, begin), max(end_s, end)
-    if deadline := dump.get("deadline"):
-        return _deadline_fault(deadline, dump["bytes"], deadline_s, end_s - begin_s)
+        if first_s is not None and not begin <= first_s <= end:
+            return f"{name}: first_end_s: expected {begin:.9g} to {end:.9g}, found {first_s:.9g}"
+        if moved is not None and moved > most:
+            return f"{name}: first_end_bytes: expected {most} at most, found {moved}"
+    if dump.deadline:
+        return _deadline_fault(dump.deadline, dump.bytes, deadline_s, dump.elapsed_s)
     return ""
 
 
 def _deadline_fault(
-    row: dict[str, Any], moved: int, deadline_s: float | None, elapsed_s: float
+    deadline: Deadline, moved: int, deadline_s: float | None, elapsed_s: float
 ) -> str:
     """Where a deadline contradicts the bytes and the seconds of its dump; empty if nowhere."""
-    if row["stopped_ranks"] and deadline_s and elapsed_s < deadline_s * (1 - 1e-6):
+    if deadline.stopped_ranks and deadline_s and elapsed_s < deadline_s * (1 - 1e-6):
         return (
             f"deadline: stopped_ranks: expected 0, as the dump took {elapsed_s:.9g} s of "
-            f"{deadline_s:g} s, found {row['stopped_ranks']}"
+            f"{deadline_s:g} s, found {deadline.stopped_ranks}"
         )
-    if row["bytes"] > moved:
-        return f"deadline: bytes: expected {moved} at most, as the dump has, found {row['bytes']}"
+    if deadline.bytes > moved:
+        found = deadline.bytes
+        return f"deadline: bytes: expected {moved} at most, as the dump has, found {found}"
     for key in ("rank_bytes", "rank_transfers"):
-        least, most = row[key]["min"], row[key]["max"]
-        if least > most:
-            return f"deadline: {key}: expected min up to max, found {least} and {most}"
+        of_ranks: RankRange = getattr(deadline, key)
+        if of_ranks.min > of_ranks.max:
+            both = f"{of_ranks.min} and {of_ranks.max}"
+            return f"deadline: {key}: expected min up to max, found {both}"
     return ""
-
-
-def _described_bytes(rows: Any) -> list[int]:
-    if isinstance(rows, LongDumps):
-        return [dump.described_bytes for dump in rows.dumps]
-    return [row["described_bytes"] for row in rows]
 
 
 def _histogram_fault(latency: dict[str, Any]) -> str:
@@ -181,8 +187,8 @@ def _is_edge(ns: int) -> bool:
     return ns <= LAST_NS and (ns + 1) % _width(ns) == 0
 
 
-def _repetition(row: dict[str, Any]) -> PlayedRepetition:
-    parts: dict[str, Any] = {"streams": tuple(map(_stream, row["streams"]))}
+def _repetition(row: dict[str, Any], made: Sequence[Dumps]) -> PlayedRepetition:
+    parts: dict[str, Any] = {"streams": tuple(map(_stream, row["streams"], made))}
     if rank := row.get("slowest_rank"):
         parts["slowest_rank"] = SlowestRank(**rank)
     if host := row.get("slowest_host"):
@@ -190,10 +196,8 @@ def _repetition(row: dict[str, Any]) -> PlayedRepetition:
     return PlayedRepetition(**(row | parts))
 
 
-def _stream(row: dict[str, Any]) -> PlayedStream:
+def _stream(row: dict[str, Any], dumps: Dumps) -> PlayedStream:
     latency = {kind: Latency(**row_) for kind, row_ in row.get("latency", {}).items()}
-    rows = row["dumps"]
-    dumps = rows.dumps if isinstance(rows, LongDumps) else tuple(map(dump_of, rows))
     return PlayedStream(**(row | {"dumps": dumps, "latency": latency}))
 
 
