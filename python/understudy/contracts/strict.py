@@ -100,7 +100,7 @@ def _is_sound(value: Any, text: str) -> bool:
     """True if nothing in the value of a text has to be refused: no key is lost, as each colon of
     the text is one of a string or follows a key, numbers and the depth are in their limits. False
     where that is not known."""
-    left = text.count(":")
+    left, least, most = text.count(":"), -LARGEST, LARGEST
     level = [value] if type(value) in (dict, list) else []
     for _ in range(MAX_DEPTH):
         if not level:
@@ -113,11 +113,11 @@ def _is_sound(value: Any, text: str) -> bool:
             for inner in outer:
                 kind = type(inner)
                 if kind is float or kind is int:
-                    if not -LARGEST <= inner <= LARGEST:
+                    if not least <= inner <= most:
                         return False
                 elif kind is dict or kind is list:
                     below.append(inner)
-                elif kind is str:
+                elif kind is str and ":" in inner:
                     left -= inner.count(":")
         level = below
     return False

@@ -468,7 +468,7 @@ def load_measured(
 ) -> list[tuple[Path, Run, Measurement | None]]:
     """The same with their measurements; None where a run failed."""
     loaded: dict[int, tuple[Path, Run, Measurement | None]] = {}
-    facts: dict[int, dict[str, str]] = {}  # of records, by number and identifier
+    facts: dict[int, dict[str, list[Any]]] = {}  # of records, by number and identifier
     contents: dict[str, set[int]] = {}
     content_numbers = _Contents()
     recorded: dict[Path, dict[str, Any] | None] = {}  # by the folder of the record
@@ -489,8 +489,9 @@ def load_measured(
         same = content_numbers.number(run)
         if row.get("schema") == runs.SCHEMA and run.measurement is not None:
             # One measurement with other facts beside it, such as the memory of the nodes.
-            told = schema.digest({key: row.get(key) for key in FACTS})
-            if facts.setdefault(same, {}).setdefault(run.identity.id, told) != told:
+            told = [row.get(key) for key in FACTS]
+            first = facts.setdefault(same, {}).setdefault(run.identity.id, told)
+            if first is not told and schema.canonical(first) != schema.canonical(told):
                 contents.setdefault(run.identity.id, set()).add(-1)
         contents.setdefault(run.identity.id, set()).add(same)
         if same not in loaded or _rank(run) < _rank(loaded[same][1]):
