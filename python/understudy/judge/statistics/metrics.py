@@ -51,10 +51,6 @@ def worst(errors: Iterable[float]) -> float:
     return max(errors, key=abs, default=0.0)
 
 
-def planned_bytes(dump: PlayedDump, condition: Condition) -> float:
-    return dump.described_bytes * condition.bytes_scale
-
-
 def mixes_reads(condition: Condition, name: str) -> bool:
     """True if the player read between the writes of the stream, besides what is described."""
     if condition.options.get("mix_percent") is None:
@@ -92,10 +88,11 @@ def _dump_error(
 ) -> float | None:
     """The same where it is known whether the player read between writes."""
     errors: list[float | None] = []
+    scale = condition.bytes_scale
     for dump in dumps:
         if isinstance(dump, PlayedDump):
             moved = dump.bytes - mixed_bytes(dump, mixed)
-            error = payload_error(moved, planned_bytes(dump, condition))
+            error = payload_error(moved, dump.described_bytes * scale)
             errors.append(None if error < 0 and _is_bounded(dump, condition, name) else error)
     return errors[0] if len(errors) == 1 else worst_or_bounded(errors)
 
@@ -128,15 +125,19 @@ def bounded_bytes(condition: Condition) -> tuple[int, float] | None:
 
 
 def _bounded_bytes(condition: Condition) -> tuple[int, float] | None:
-    moved, planned, bounded = 0, 0.0, False
-    for stream in condition.workload.streams if condition.program is None else ():
-        mixed = mixes_reads(condition, stream.name)
-        for dumps in condition.played_dumps(stream.name).values():
+    moved, planned, bounded, scale = 0, 0.0, False, condition.bytes_scale
+    streams = condition.workload.streams if condition.program is None else ()
+    played = {stream.name: condition.played_dumps(stream.name) for stream in streams}
+    if not any(d.stopped for of in played.values() for dumps in of.values() for d in dumps):
+        return None  # of nearly all
+    for name, of in played.items():
+        mixed = mixes_reads(condition, name)
+        for dumps in of.values():
             for dump in dumps:
                 bytes_ = dump.bytes - mixed_bytes(dump, mixed)
                 moved += bytes_
-                planned += planned_bytes(dump, condition)
-                bounded = bounded or (dump.stopped and bytes_ < planned_bytes(dump, condition))
+                planned += dump.described_bytes * scale
+                bounded = bounded or (dump.stopped and bytes_ < dump.described_bytes * scale)
     return (moved, planned) if bounded else None
 
 
@@ -251,6 +252,12 @@ class Verdict:
 
 
 def verdict(condition: Condition) -> Verdict:
+    if "verdict" not in condition.derived:
+        condition.derived["verdict"] = _verdict(condition)
+    return cast(Verdict, condition.derived["verdict"])
+
+
+def _verdict(condition: Condition) -> Verdict:
     played = [r.measurement for r in condition.runs if isinstance(r.measurement, Played)]
     checked = [m.verification for m in played if m.verification is not None]
     return Verdict(
