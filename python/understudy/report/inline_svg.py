@@ -105,6 +105,7 @@ def _drawn(figure: Figure) -> tuple[str, dict[str, Points]]:
     renderer: Any = MixedModeRenderer(figure, width, height, dpi, svg)  # type: ignore[no-untyped-call]
     figure.draw(renderer)
     renderer.finalize()
+    figure.dpi = dpi
     return buffer.getvalue(), svg.marks
 
 

@@ -1,9 +1,9 @@
 """The page of a trend, and its words: what changed, what drifts, what failed, then figures."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict
 from datetime import datetime
-from functools import lru_cache
+from functools import cache, lru_cache, partial
 from itertools import pairwise
 from typing import Any
 
@@ -21,6 +21,8 @@ from understudy.judge.statistics.night_statistics import FASTER, SLOWER, Rule
 from understudy.report import colours, figures
 from understudy.report.template import environment
 from understudy.units import plural
+
+Sheet = Callable[[], MatplotlibFigure]
 
 FAILURES_AT = 0.04  # of the height of a figure
 MARGINS = {"left": 0.085, "right": 0.99, "bottom": 0.16, "top": 0.96}
@@ -44,7 +46,7 @@ def render(system: str, trend: Trend) -> str:
         colours=colours.TREND_COLOURS,
         role_colours=colours.ROLE_COLOURS,
         version=__version__,
-        picture=picture,
+        picture=partial(picture, sheet=cache(new_sheet)),
     )
     return printable(text)
 
@@ -186,8 +188,17 @@ def units_of(value: float, unit: str) -> str:
     return units.quantity(value, unit)
 
 
-def picture(number: int, figure: Figure) -> Markup:
-    """The figure of that number on the page, as SVG: of at least two sessions."""
+def new_sheet() -> MatplotlibFigure:
+    """A figure with empty axes."""
+    sheet = MatplotlibFigure(figsize=(10.5, 2.4))
+    sheet.set_layout_engine("none")  # takes half the time, and all figures are alike
+    sheet.subplots(gridspec_kw=MARGINS)
+    return sheet
+
+
+def picture(number: int, figure: Figure, sheet: Sheet = new_sheet) -> Markup:
+    """The figure of that number on the page, as SVG: of at least two sessions. It takes the place
+    of what is on the sheet, as axes and their ticks take long to make."""
     unit = figure.series.unit
     sessions = zip(figure.series.times, figure.values, strict=True)
     titles = {
@@ -199,19 +210,24 @@ def picture(number: int, figure: Figure) -> Markup:
     titles |= {f"upgrade-{k}": [text] for k, text in enumerate(map(_upgraded, figure.upgrades))}
     titles |= {f"change-{k}": [change(s, figure)] for k, s in enumerate(figure.changes)}
     label = f"{figure.name}, {len(figure.values)} sessions"
-    drawn = figures.render(lambda: draw(figure), f"trend-{number}", label, titles, table=False)
+    drawn = figures.render(
+        lambda: draw(figure, sheet), f"trend-{number}", label, titles, table=False
+    )
     assert drawn, "every figure shows sessions"
     return Markup(drawn.svg)
 
 
-def draw(figure: Figure) -> MatplotlibFigure:
+def draw(figure: Figure, sheet: Sheet = new_sheet) -> MatplotlibFigure:
     """Sessions, their level, changes, upgrades and failures over time."""
     series, colour = figure.series, colours.TREND_COLOURS
     times = [_date(time) for time in series.times]
     divisor, unit = _unit(max(figure.values), series.unit)
-    drawn = MatplotlibFigure(figsize=(10.5, 2.4))
-    drawn.set_layout_engine("none")  # takes half the time, and all figures are alike
-    axes = drawn.subplots(gridspec_kw=MARGINS)
+    drawn = sheet()
+    [axes] = drawn.axes
+    for artist in [*axes.lines, *axes.patches]:
+        artist.remove()
+    axes.relim()
+    axes.autoscale()
     for k, upgrade in enumerate(figure.upgrades):
         ends = _date(upgrade.before), _date(upgrade.time)
         axes.axvspan(*ends, color=colour["upgrade"], alpha=0.12, gid=f"upgrade-{k}")
