@@ -99,9 +99,13 @@ def _every(cases: Sequence[Case], rule: Rule) -> Iterator[Recent]:
         for condition in case.conditions if not case.programs else ():
             facts = condition.facts[:-1] if condition.part else condition.facts
             key = (condition.place, condition.method, condition.arm, condition.ranks, facts)
-            parts.setdefault(key, []).append(replace(condition, facts=facts, part=0))
+            parts.setdefault(key, []).append(condition)
         for same in parts.values():
-            whole = replace(same[0], runs=tuple(run for part in same for run in part.runs))
+            whole = same[0]
+            if whole.part or len(same) > 1:
+                facts = whole.facts[:-1] if whole.part else whole.facts
+                every_run = tuple(run for part in same for run in part.runs)
+                whole = replace(whole, runs=every_run, facts=facts, part=0)
             cached = verdict(whole).cached
             for operation, sessions in pooling.of_nights(whole).items():
                 if operation in DATA_PHASES and operation not in cached:

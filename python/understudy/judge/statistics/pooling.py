@@ -8,6 +8,7 @@ its parts are shown beside each other.
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
+from typing import cast
 
 from understudy.judge.statistics import compared_samples, night_statistics
 from understudy.judge.statistics.conditions import Case, Condition, Measured
@@ -73,6 +74,12 @@ def sessions(condition: Condition) -> list[list[Measured]]:
 
 def of_nights(condition: Condition) -> dict[str, list[Session]]:
     """The bandwidths of each session, by the operations that all of several sessions have."""
+    if "nights" not in condition.derived:
+        condition.derived["nights"] = _of_nights(condition)
+    return cast(dict[str, list[Session]], condition.derived["nights"])
+
+
+def _of_nights(condition: Condition) -> dict[str, list[Session]]:
     every = sessions(condition)
     if len(every) < 2:
         return {}
