@@ -9,7 +9,7 @@ player does. CPU is user and system time of the whole process with its kernel th
 of the same command with two transfers, divided by the transfers. Ratios above 1 in bandwidth, and
 below 1 in CPU, speak for the player; pairs of programs with one depth are held beside each other
 at depth 1 alone. The table goes to benchmarks/measured/ and to the page of results; everything
-takes hours, options choose less.
+takes hours, options choose less, whose rows replace theirs in the table.
 """
 
 import argparse
@@ -276,6 +276,7 @@ def _ratio(pairs_of: Sequence[tuple[float, float]]) -> str:
 
 
 HEAD = ["file system", "cache", "bytes", "order", "depth", "kind", "player", "beside"]
+COMPARED = len(HEAD)  # columns that say what is compared
 HEAD += ["MiB/s", "bandwidth, ratio", "CPU µs per transfer", "CPU, ratio"]
 
 
@@ -300,11 +301,16 @@ def _bare(spread: str) -> str:
     return spread.split()[0]
 
 
-def write(rows: Sequence[Sequence[str]], note: str) -> None:
-    """The table to the measured ones, and to the page between its marks."""
+def write(new: Sequence[Sequence[str]], note: str) -> None:
+    """The rows to the table of the measured ones, in place of those of the same comparisons and
+    beside all others, and to the page between its marks."""
+    lines = TABLE.read_text().splitlines()
+    notes = [line for line in lines if line.startswith("#")]
+    _, *old = csv.reader(lines[len(notes) :])
+    rows = list({tuple(row[:COMPARED]): row for row in [*old, *new]}.values())
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows([HEAD, *rows])
-    TABLE.write_text(note + text.getvalue())
+    TABLE.write_text("\n".join([*notes, note, text.getvalue()]))
     before, rest = PAGE.read_text().split(BEGIN)
     _, after = rest.split(END)
     PAGE.write_text(f"{before}{BEGIN}{page(rows)}{END}{after}")
@@ -377,7 +383,7 @@ def main() -> None:
                     rows.append([system, cache, str(size), order, str(depth), *row])
                     print(*rows[-1], sep=" | ", flush=True)
     if not asked.print:
-        write(rows, f"# {' '.join(['python', 'benchmarks/queue_depth.py', *sys.argv[1:]])}\n")
+        write(rows, f"# {' '.join(['python', 'benchmarks/queue_depth.py', *sys.argv[1:]])}")
 
 
 if __name__ == "__main__":
