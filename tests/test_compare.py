@@ -223,6 +223,20 @@ def test_a_run_is_not_compared_with_itself(site: Path) -> None:
     said("old-old-share-runs", done.stderr)
 
 
+def test_runs_that_begin_alike_are_compared(tmp_path: Path) -> None:
+    """Those of different content are two, even where their first values are the same."""
+    measured = results.result(results.per_process(), repetitions=3)
+    results.write(measured, tmp_path / "a" / "result.json")
+    for repetition in measured["repetitions"][1:]:
+        for phase in repetition["streams"][0]["dumps"][-1]["phases"]:
+            phase["rank_s"] = {key: 3 * value for key, value in phase["rank_s"].items()}
+    results.write(measured, tmp_path / "b" / "result.json")
+    sketches = {producers.sketch(producers.load(tmp_path / f / "result.json")) for f in "ab"}
+    assert len(sketches) == 1
+    done = CliRunner().invoke(main, ["compare", str(tmp_path / "a"), str(tmp_path / "b")])
+    assert "share" not in done.output and done.exit_code in (0, 1), done.output
+
+
 def row(session: str, unit: str = "bytes/s", sha256: str = "a" * 64, samples: int = 1) -> Row:
     subject = Subject(
         case="Replay",

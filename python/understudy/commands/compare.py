@@ -165,6 +165,7 @@ def compare(
     site: list[indexes.Index] = []
     conditions: dict[str, Any] = {}
     unread: dict[str, None] = {}
+    read: dict[str, indexes.Index] = {}
 
     def rows(word: str) -> list[Row]:
         if Path(word).exists():
@@ -179,6 +180,7 @@ def compare(
             except UnderstudyError:
                 tell(index, select.ALL)  # perhaps this is why it selects nothing
                 raise
+        read[word] = index
         tell(index, where)
         selected_rows = judged.read(index, where, metrics, across)
         if not selected_rows:
@@ -209,8 +211,10 @@ def compare(
 
     past = rows(history) if history else []
     first, second = rows(before), rows(after)
-    run_keys = {row.key for row in first} | {row.run for row in first}
-    if shared := [row.run for row in second if {row.key, row.run} & run_keys]:
+    alike = {row.sketch for row in first} & {row.sketch for row in second}
+    keys = [read[word].keys_of(alike) for word in (before, after)]
+    of_first = {row.run for row in first} | {keys[0].get(row.run, row.run) for row in first}
+    if shared := [r.run for r in second if {r.run, keys[1].get(r.run, r.run)} & of_first]:
         raise UnderstudyError(
             f"{before} and {after} share {len(shared)} runs, such as {min(shared)}: "
             "expected two separate sets"

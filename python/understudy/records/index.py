@@ -189,7 +189,7 @@ class Index:
                     progress(name)
                     self._forget(name)
                     self._add(next(read), name, disk_states[name])
-        self._tell_apart()
+                self._tell_apart()
 
     def add(
         self, paths: Iterable[Path], progress: Callable[[Path], None] = lambda _: None
@@ -202,17 +202,17 @@ class Index:
                 progress(path)
                 self._forget(str(path))
                 self._add(_read(path), str(path), (0, 0))
-        self._tell_apart()
+            self._tell_apart()
 
     def _tell_apart(self) -> None:
-        """Give records of equal sketches their keys, which take long: most sketches are of one."""
-        with self.connection:
-            for (file,) in self.connection.execute(_ALIKE).fetchall():
-                try:
-                    key = producers.key(self.load(file))
-                except UnderstudyError:  # has changed since, and is read again next time
-                    continue
-                self.connection.execute("UPDATE files SET key = ? WHERE file = ?", (key, file))
+        """Give records of equal sketches their keys, which take long: most sketches are of one. It
+        belongs to the transaction that adds them: to others, records of one key are copies."""
+        for (file,) in self.connection.execute(_ALIKE).fetchall():
+            try:
+                key = producers.key(self.load(file))
+            except UnderstudyError:  # has changed since, and is read again next time
+                continue
+            self.connection.execute("UPDATE files SET key = ? WHERE file = ?", (key, file))
 
     def _forget(self, name: str) -> None:
         self.connection.execute(
@@ -306,6 +306,16 @@ class Index:
         yield from self.connection.execute(
             f"SELECT {_names(columns)} FROM {of} WHERE {where} ORDER BY time, number", values
         )
+
+    def keys_of(self, sketches: Iterable[str]) -> dict[str, str]:
+        """By the identifiers of the runs that have these sketches or keys their keys, which are
+        equal for copies of one run, in this index or another."""
+        keys = {}
+        for sketch in sketches:
+            where = "sketch = ? OR sketch IS NULL AND key = ?"
+            for run, file in self.select(["run", "file"], where, (sketch, sketch)):
+                keys[run] = producers.key(self.load(file))
+        return keys
 
     def load(self, file: str) -> Run:
         """The whole record of a run, by its column `file`."""

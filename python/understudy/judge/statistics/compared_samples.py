@@ -79,7 +79,7 @@ class Row:
     block: int = 0  # the night or the turn, see `with_nights` and `blocks`
     operations: dict[str | None, str] = field(default_factory=dict)
     run: str = ""
-    key: str = ""  # equal for copies of one run
+    sketch: str = ""  # equal for copies of one run, see `producers.sketch`
     whole: str = ""  # the condition with the keys that may differ
     has_latencies: bool = False  # of data calls
 
@@ -135,7 +135,7 @@ def read(
                 samples=tuple(samples_by_run.get(row["number"], ())),
                 operations=operations.get(row["number"], {}),
                 run=row["run"],
-                key=row["sketch"] or row["key"],  # a key depends on what else an index has
+                sketch=row["sketch"] or row["key"],
                 has_latencies=row["number"] in timed,
             )
         )
