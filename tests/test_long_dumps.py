@@ -19,7 +19,7 @@ from understudy.contracts import long_dumps, schema
 from understudy.contracts import run as runs
 from understudy.errors import UnderstudyError
 
-BLOCK = 5000  # bytes, a few dumps
+BLOCK = 2000  # bytes, a dump or two
 # What takes the place of some characters of a valid text, or goes between them.
 PIECES = (
     *("NaN", "-Infinity", "1e999", "-1e-999", "9223372036854775808", "-9223372036854775809"),
@@ -148,6 +148,7 @@ def test_a_long_run_can_be_written_and_measured_again(
     path = tmp_path / runs.RECORD_FILE
     path.write_text(json.dumps(record_of(documents()[1], tmp_path)))
     monkeypatch.setattr(long_dumps, "LONG_BYTES", 0)
+    monkeypatch.setattr(long_dumps, "BLOCK_BYTES", BLOCK)
     run, [(_, same)] = producers.load(path), producers.load_all([path])
     assert run == same and producers.measured(run) == producers.measured(same)
     runs.write(tmp_path / "again.json", run)
@@ -157,6 +158,7 @@ def test_a_long_run_can_be_written_and_measured_again(
 def test_a_long_run_is_shown_as_a_short_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(long_dumps, "BLOCK_BYTES", BLOCK)
     for k, row in enumerate(documents()):
         path = tmp_path / f"{k}.json"
         path.write_text(json.dumps(row))
@@ -167,3 +169,19 @@ def test_a_long_run_is_shown_as_a_short_one(
             shown.append(CliRunner().invoke(main, ["show", "--all", str(path)]))
         assert shown[0].exit_code == 0, shown[0].output
         assert shown[0].output == shown[1].output
+
+
+def test_many_short_runs_are_read_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each list of dumps costs a block."""
+    path = tmp_path / "result.json"
+    row = documents()[1]
+    repetition = row["repetitions"][1]
+    row["repetitions"] = [repetition | {"repetition": k} for k in range(40)]
+    path.write_text(json.dumps(row))
+    monkeypatch.setattr(long_dumps, "LONG_BYTES", 0)
+    for block, lists_fit in (
+        (path.stat().st_size // 80, True),
+        (path.stat().st_size // 79, False),
+    ):
+        monkeypatch.setattr(long_dumps, "BLOCK_BYTES", block)
+        assert (long_dumps.read(path) is not None) == lists_fit

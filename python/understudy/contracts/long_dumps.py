@@ -116,19 +116,22 @@ def read(path: Path) -> Row | None:
     """The row of a long measurement or of a record with one, with `LongDumps` in place of the
     lists of dumps; None where it is short or anything but valid."""
     try:
-        if path.stat().st_size < LONG_BYTES:
+        file_bytes = path.stat().st_size
+        if file_bytes < LONG_BYTES:
             return None
         with path.open("rb") as file:
-            return _read(file, str(path))
+            return _read(file, str(path), file_bytes)
     except (OSError, UnderstudyError, ValueError, RecursionError):
         return None
 
 
-def _read(file: BinaryIO, where: str) -> Row:
+def _read(file: BinaryIO, where: str, file_bytes: int) -> Row:
     """The row; a ValueError or an UnderstudyError where it is not valid."""
     rest, arrays = _Reading(file), list[LongDumps]()
     mark = secrets.token_hex(16)  # of places of arrays: no file has it
     while rest.find_array():
+        if (len(arrays) + 1) * BLOCK_BYTES > file_bytes:
+            raise ValueError("many short lists of dumps, which are read faster at once")
         rest.kept.append(f'"{mark}-{len(arrays)}"]'.encode())
         arrays.append(LongDumps(tuple(rest.dumps())))
     if not arrays:
