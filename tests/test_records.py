@@ -212,6 +212,18 @@ def test_a_bomb_is_no_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         runs.load(path)
 
 
+def test_a_header_of_another_time_is_damaged(tmp_path: Path) -> None:
+    """Reserved bits say that the rest is in a way that is not known."""
+    path = tmp_path / "run.json.gz"
+    data = bytearray(gzip.compress(schema.json_text(runs.to_row(made())).encode()))
+    path.write_bytes(data)
+    runs.load(path)
+    data[3] |= 0x20
+    path.write_bytes(data)
+    with raises(UnderstudyError, "damaged-cannot-be-decompressed"):
+        runs.load(path)
+
+
 def test_the_table_has_a_row_for_each_sample_and_each_run_without(site: Path) -> None:
     database = index.of_folder()
     whole = table.of_samples(database)
@@ -265,6 +277,15 @@ def test_what_a_site_has_besides_sessions_is_no_record(site: Path) -> None:
     assert beside == {ledger.FILE, index.FILE} and beside < {*producers.BESIDE}
     assert ledger.SIGNATURE in producers.BESIDE
     assert producers.find(sorted(site.iterdir())) == producers.find([site])
+
+
+def test_more_nodes_than_ranks_are_none(tmp_path: Path) -> None:
+    row = json.loads((OLD / "player.json").read_text())
+    row["environment"]["nodes"] = (1 << 63) - 1
+    path = tmp_path / "result.json"
+    path.write_text(json.dumps(row))
+    with raises(UnderstudyError, "environment-nodes-expected-at"):
+        producers.load(path)
 
 
 def test_samples_need_a_measurement(site: Path) -> None:
@@ -480,6 +501,30 @@ def test_an_edit_of_the_last_value_is_noticed(site: Path, same_id: bool) -> None
         counted.append(len(list(database.select(["run"], "time = '2026-01-04T01:00:00Z'"))))
     assert counted == ([1, 0, 0] if same_id else [1, 2, 2])
     assert len(database.unread) == (2 if same_id else 0)
+
+
+def test_what_another_process_sees_of_an_index_is_right(
+    site: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also while it is made, and if that is where it ends: different runs are none's copies."""
+    whole = made(session="aaaa-0", time="2026-01-04T01:00:00Z")
+    for k in range(3):
+        row = json.loads(schema.json_text(runs.to_row(whole)))
+        row["identity"] |= {"session": f"alike-{k}", "id": f"{k:016x}"}
+        dump = row["measurement"]["repetitions"][-1]["streams"][-1]["dumps"][-1]
+        dump["phases"][-1]["rank_s"]["mean"] += k * 1e-9
+        store.keep(runs.from_row(row, "alike"))
+    monkeypatch.setattr(index, "BATCH", 1)
+    counts = []
+
+    def look(_: str) -> None:
+        with sqlite3.connect(site / index.FILE) as other:
+            sql = "SELECT count(*) FROM {} WHERE error IS NULL"
+            counts.append([other.execute(sql.format(of)).fetchone() for of in ("files", "runs")])
+
+    assert len(list(index.of_folder(progress=look).select(["run"]))) == 7
+    assert [all_ for all_, _ in counts] == [(k,) for k in range(7)]
+    assert all(all_ == different for all_, different in counts)
 
 
 def test_an_edited_copy_of_a_run_leaves_neither(site: Path) -> None:

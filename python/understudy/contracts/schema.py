@@ -22,6 +22,7 @@ from understudy.files import read_bytes
 from understudy.paths import where as directory
 
 GZIP = b"\x1f\x8b"
+FLAGS, RESERVED = 3, 0xE0  # a byte of its header, and the bits of it that RFC 1952 wants to be 0
 MAX_BYTES = 1 << 30  # of a compressed document
 BLOCK_BYTES = 1 << 24  # that are unpacked at a time
 MAX_RATIO = 300  # of unpacked to compressed bytes; records have about 20, zeros have 1030
@@ -79,6 +80,8 @@ def _text(path: Path, what: str) -> str:
 
 def _unpacked(data: bytes, path: Path) -> bytes:
     """Decompress gzip data; the size is bounded, as a few kB can hold anything."""
+    if len(data) > FLAGS and data[FLAGS] & RESERVED:  # which ISA-L takes
+        raise UnderstudyError(f"{path}: damaged: cannot be decompressed")
     unpacker = _zlib.decompressobj(wbits=16 + zlib.MAX_WBITS)
     blocks: list[bytes] = []
     left, total = data, 0

@@ -70,6 +70,12 @@ def parse(row: dict[str, Any], where: str) -> Played:
     except UnderstudyError:
         workload.parse(text, f"{where}: workload")  # raises it with the place
         raise
+    nodes = row["environment"]["nodes"]
+    if isinstance(nodes, int) and nodes > played.ranks:  # of result/1
+        raise UnderstudyError(
+            f"{where}: environment.nodes: expected {played.ranks} at most, the ranks of the "
+            f"workload, found {nodes}"
+        )
     made = [[_dumps_of(s["dumps"]) for s in r["streams"]] for r in row["repetitions"]]
     if fault := _fault(row, described_bytes, made):
         raise UnderstudyError(f"{where}: {fault}")
