@@ -34,6 +34,7 @@ PUBLIC: dict[str, set[str] | None] = {
 INTERNAL = re.compile(r"reframe\.(core|frontend|schemas|utility)(\.\w+)*")  # a module's name
 FRAMES = {"_getframe", "currentframe", "f_back", "f_locals", "stack"}
 STANDARD = {"os", "sys"}  # modules whose private names are not ReFrame's
+OF_TUPLES = {"_asdict", "_fields", "_replace"}  # public names of NamedTuple
 
 
 def sources() -> dict[Path, ast.Module]:
@@ -108,7 +109,7 @@ def internals(tree: ast.Module, value_: set[str]) -> Iterator[str]:
 
 def test_one_module_touches_internals_of_reframe() -> None:
     trees = sources()
-    names = {name for tree in trees.values() for name in defined(tree)}
+    names = OF_TUPLES | {name for tree in trees.values() for name in defined(tree)}
     uses = [
         f"{path.relative_to(ROOT)}: {use}"
         for path, tree in trees.items()

@@ -16,7 +16,6 @@ from understudy.contracts import strict, workload
 from understudy.contracts.measurement import PlayedRepetition
 from understudy.contracts.workload import Stream, Workload
 from understudy.errors import UnderstudyError
-from understudy.judge.statistics.metrics import origins
 from understudy.model import scaling
 from understudy.paths import ROOT, where
 from understudy.producers import player as reading
@@ -292,7 +291,7 @@ def test_the_jump_is_a_package_of_variables(letter: str) -> None:
 @each_simulation
 def test_every_number_has_its_origin(letter: str) -> None:
     whole = described(letter)
-    counts = origins(whole)
+    counts = workload.origins(whole)
     assert counts.pop("not stated", 0) == 0
     assert set(counts) == {"read", "derived", "assumed"} | (
         {"reconstructed"} if letter in "bc" else set()
