@@ -228,19 +228,16 @@ def test_a_job_id_that_is_used_again_is_another_job(
 
 
 def test_memory_grows_by_little_with_the_logs_of_a_job(tmp_path: Path) -> None:
-    job(tmp_path, 11, 1.0, MIB, logs=60)
+    job(tmp_path, 11, 1.0, MIB, logs=210)
     paths = sorted(tmp_path.glob("*.darshan"))
-    peaks: dict[int, list[int]] = {10: [], 60: []}
+    peaks: dict[int, list[int]] = {10: [], 210: []}
     thresholds = gc.get_threshold()
-    gc.collect()
-    gc.freeze()  # a search among what earlier tests left is put off until there is as much again
     gc.set_threshold(1)  # what is garbage does not count
-    for count in (10, 60) * 3:  # caches, and tables of the interpreter, grow in some of the runs
+    for count in (10, 210) * 3:  # tables of the interpreter grow by 30 kB in some of the runs
         tracemalloc.start()
         done = rank(paths[:count])
         peaks[count].append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
         assert (len(done.jobs), done.jobs[0].logs) == (1, count)
     gc.set_threshold(*thresholds)
-    gc.unfreeze()
-    assert min(peaks[60]) - min(peaks[10]) < 50 * 500  # a name and a digest for each
+    assert min(peaks[210]) - min(peaks[10]) < 200 * 500  # a name and a digest for each
