@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import groupby
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from understudy import producers
 from understudy.contracts import run as runs
@@ -30,6 +30,8 @@ from understudy.contracts.workload import Stream, Workload, identifier
 from understudy.errors import UnderstudyError
 from understudy.judge.statistics.labels import label
 
+T = TypeVar("T")
+
 AS_DESCRIBED = "as described"
 OBSERVED = "observed"  # the producer of runs under Darshan
 UNDER = "darshan-"  # what the names of arms under Darshan begin with
@@ -38,7 +40,6 @@ RESTART_SUFFIX = "-restart"
 # Of a process in a step, that say nothing: a skeleton that is learned from a file adds the sizes
 # and offsets that differ from process to process, and has the first one's texts.
 SCALARS_BYTES = 256
-MANY_DUMPS = 1000  # of a stream, whose order is kept and not made each time
 # What an application and its skeleton need not have in common to be compared: the program itself,
 # and what fills the time between its steps.
 OF_THE_ARM = ("name", "config", "pause_s", "barriers")
@@ -104,8 +105,7 @@ class Condition:
     arm: str
     runs: tuple[Measured, ...]
     part: int = 0
-    derived: dict[str, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
-    """What was computed of it before, by name: pages ask for some of it several times."""
+    _derived: dict[str, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property
     def variant(self) -> str:
@@ -161,19 +161,24 @@ class Condition:
             if stream.name == name
         ]
 
+    def once(self, name: str, compute: Callable[[], T]) -> T:
+        """What is computed of the condition, by its name: pages ask for some of it several times,
+        and may not change it."""
+        if name not in self._derived:
+            self._derived[name] = compute()
+        return cast(T, self._derived[name])
+
     def dumps(self, name: str) -> dict[int, list[DumpResult]]:
         """Dumps of a stream by index, each with one entry per repetition."""
-        key = f"dumps of {name}"
-        if key in self.derived:
-            return cast(dict[int, list[DumpResult]], self.derived[key])
-        dumps_by_index: dict[int, list[DumpResult]] = {}
-        for stream in self.stream(name):
-            for dump in stream.dumps:
-                dumps_by_index.setdefault(dump.dump, []).append(dump)
-        ordered = dict(sorted(dumps_by_index.items()))
-        if len(ordered) >= MANY_DUMPS:
-            self.derived[key] = ordered
-        return ordered
+
+        def ordered() -> dict[int, list[DumpResult]]:
+            dumps_by_index: dict[int, list[DumpResult]] = {}
+            for stream in self.stream(name):
+                for dump in stream.dumps:
+                    dumps_by_index.setdefault(dump.dump, []).append(dump)
+            return dict(sorted(dumps_by_index.items()))
+
+        return self.once(f"dumps of {name}", ordered)
 
     def played_dumps(self, name: str) -> dict[int, list[PlayedDump]]:
         """The same of the player's dumps, which were scheduled; nothing of a program."""

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median
-from typing import Any, cast
+from typing import Any
 
 from understudy.contracts.measurement import DumpResult, Played, PlayedDump, StreamResult
 from understudy.judge.statistics import cache, pauses
@@ -106,22 +106,15 @@ def _is_bounded(dump: PlayedDump, condition: Condition, name: str) -> bool:
 
 def stream_error(condition: Condition, name: str) -> float | None:
     """Worst payload error of a stream's dumps, or None, see `worst_or_bounded`."""
-    key = f"error of {name}"
-    if key not in condition.derived:
-        mixed = mixes_reads(condition, name)
-        every = condition.dumps(name).values()
-        condition.derived[key] = worst_or_bounded(
-            _dump_error(dumps, condition, name, mixed) for dumps in every
-        )
-    return cast(float | None, condition.derived[key])
+    mixed, every = mixes_reads(condition, name), condition.dumps(name).values()
+    errors = (_dump_error(dumps, condition, name, mixed) for dumps in every)
+    return condition.once(f"error of {name}", lambda: worst_or_bounded(errors))
 
 
 def bounded_bytes(condition: Condition) -> tuple[int, float] | None:
     """The bytes of all described streams that were moved, and those that were planned; None where
     no deadline kept any from being moved."""
-    if "bounded" not in condition.derived:
-        condition.derived["bounded"] = _bounded_bytes(condition)
-    return cast(tuple[int, float] | None, condition.derived["bounded"])
+    return condition.once("bounded", lambda: _bounded_bytes(condition))
 
 
 def _bounded_bytes(condition: Condition) -> tuple[int, float] | None:
@@ -252,9 +245,7 @@ class Verdict:
 
 
 def verdict(condition: Condition) -> Verdict:
-    if "verdict" not in condition.derived:
-        condition.derived["verdict"] = _verdict(condition)
-    return cast(Verdict, condition.derived["verdict"])
+    return condition.once("verdict", lambda: _verdict(condition))
 
 
 def _verdict(condition: Condition) -> Verdict:

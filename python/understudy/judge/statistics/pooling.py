@@ -8,7 +8,6 @@ its parts are shown beside each other.
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import cast
 
 from understudy.judge.statistics import compared_samples, night_statistics
 from understudy.judge.statistics.conditions import Case, Condition, Measured
@@ -74,9 +73,7 @@ def sessions(condition: Condition) -> list[list[Measured]]:
 
 def of_nights(condition: Condition) -> dict[str, list[Session]]:
     """The bandwidths of each session, by the operations that all of several sessions have."""
-    if "nights" not in condition.derived:
-        condition.derived["nights"] = _of_nights(condition)
-    return cast(dict[str, list[Session]], condition.derived["nights"])
+    return condition.once("nights", lambda: _of_nights(condition))
 
 
 def _of_nights(condition: Condition) -> dict[str, list[Session]]:
