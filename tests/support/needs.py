@@ -53,6 +53,9 @@ MORE = {
     "ptrace": "strace -o /dev/null true",
     "root": 'test "$(id -u)" = 0',
     "seccomp": f"python3 -c '{SECCOMP}'",
+    "sectors of 512 bytes": (
+        "dd if=/dev/zero of=build/probe bs=512 count=1 oflag=direct && rm build/probe"
+    ),
     "zsh": "command -v zsh",
 }
 
